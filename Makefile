@@ -1,0 +1,37 @@
+# Every target sets up what it needs in .venv; the machine has to have only Python 3.11+ and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.PHONY: help setup demo test check format clean
+
+help:  ## Show the targets.
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+setup: $(INSTALLED)  ## Create .venv with the package and its development tools.
+
+$(INSTALLED): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "fspll needs Python 3.11 or newer; $$($(PYTHON) --version) was found. Set PYTHON=/path/to/python3."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: $(INSTALLED)  ## Solve few-shot tasks with ambiguous labels on drawn characters.
+	$(BIN)/fspll demo
+
+test: $(INSTALLED)  ## Run the test suite.
+	$(BIN)/python -m pytest -q
+
+check: $(INSTALLED)  ## Lint, formatting and types.
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(INSTALLED)  ## Apply formatting and safe lint fixes.
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:  ## Remove .venv and caches.
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist

@@ -1,0 +1,57 @@
+"""fspll learns a classifier from a handful of samples whose labels are ambiguous.
+
+Each sample carries a set of candidate labels, exactly one of which is right.
+
+>>> from fspll import FsPLLClassifier
+>>> clf = FsPLLClassifier().fit([[0.0], [0.1], [1.0]], [{"a", "b"}, {"a"}, {"b"}])
+>>> clf.labels_.tolist()
+['a', 'a', 'b']
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from fspll._version import __version__
+
+if TYPE_CHECKING:
+    from fspll.candidates import Candidates, corrupt
+    from fspll.classifier import FsPLLClassifier
+    from fspll.episodes import Setting, TaskSource
+    from fspll.rectification import Rectified, Settings, rectify
+
+# Where each public name lives. They are imported when first used, so that ``fspll --version`` does
+# not wait for torch.
+_HOME = {
+    "Candidates": "fspll.candidates",
+    "FsPLLClassifier": "fspll.classifier",
+    "Rectified": "fspll.rectification",
+    "Setting": "fspll.episodes",
+    "Settings": "fspll.rectification",
+    "TaskSource": "fspll.episodes",
+    "corrupt": "fspll.candidates",
+    "rectify": "fspll.rectification",
+}
+
+__all__ = [
+    "Candidates",
+    "FsPLLClassifier",
+    "Rectified",
+    "Setting",
+    "Settings",
+    "TaskSource",
+    "__version__",
+    "corrupt",
+    "rectify",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'fspll' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

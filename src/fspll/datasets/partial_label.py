@@ -1,0 +1,273 @@
+"""Real partial-label sets in the ``.mat`` files of the field.
+
+Shapes: n samples, d features, l classes. The files hold ``data`` (n, d) and, with a column a
+sample, ``target`` and ``partial_target`` (l, n), dense or sparse, float or uint8.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from fspll.candidates import Candidates
+from fspll.errors import CandidateError, DataError
+
+# Of the level 5 MAT format: types of elements, classes of variables that hold others, a flag.
+_MATRIX, _COMPRESSED = 14, 15
+_NUMBERS = {1, 2, 3, 4, 5, 6, 7, 9, 12, 13, 16, 17, 18}
+_CONTAINERS, _SPARSE = {1, 2, 3, 16, 17}, 5
+_COMPLEX = 0x0800
+_MAX_VARIABLE_BYTES = 2**31
+_MAX_VALUES = 2**28
+
+
+@dataclass(frozen=True, eq=False)
+class PartialLabelSet:
+    """Feature vectors with candidate sets.
+
+    Attributes
+    ----------
+    name : str
+        What this is, for tables.
+    X : float64 array of shape (n, d)
+        Features as they come, not scaled.
+    candidates : Candidates
+        The candidate set of each sample.
+    true_labels : int64 array of shape (n,), or None
+        Index of the true class, where it is known.
+    n_classes : int
+        Number of classes l; some may never be true, or never be a candidate.
+    """
+
+    name: str
+    X: np.ndarray
+    candidates: Candidates
+    true_labels: np.ndarray | None
+    n_classes: int
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def __repr__(self) -> str:
+        n, d = self.X.shape
+        return (
+            f"PartialLabelSet({self.name!r}: {n} samples, {d} features, {self.n_classes} classes)"
+        )
+
+
+def load_partial_label_mat(path: Path | str) -> PartialLabelSet:
+    """Load a partial-label set such as Lost or MSRCv2 from a ``.mat`` file.
+
+    Parameters
+    ----------
+    path : path
+        File with ``data`` (n, d), ``partial_target`` (l, n) and, where the truth is known,
+        ``target`` (l, n). Label matrices with a row a sample are recognised by their shape.
+
+    Raises
+    ------
+    DataError
+        When the file, a variable in it, or a row of that cannot be used; the message names it.
+    """
+    path = Path(path)
+    variables = _read_mat(path, needed=("data", "partial_target"), optional=("target",))
+    target = variables.get("target")
+    return _assemble(path, path.stem, variables["data"], variables["partial_target"], target)
+
+
+def load_partial_label_split(path: Path | str) -> tuple[PartialLabelSet, PartialLabelSet]:
+    """Load a ``.mat`` file that holds a fixed split into training and test samples.
+
+    Parameters
+    ----------
+    path : path
+        File with ``train_data`` (n, d), ``train_p_target`` (n, l), ``test_data`` (m, d) and
+        ``test_target`` (m, l); label matrices may also have a column a sample.
+
+    Returns
+    -------
+    train, test : PartialLabelSet
+        The true labels of ``train`` are not in such a file and are None; the candidate sets of
+        ``test`` hold the true label alone.
+    """
+    path = Path(path)
+    needed = ("train_data", "train_p_target", "test_data", "test_target")
+    v = _read_mat(path, needed=needed)
+    train = _assemble(
+        path, f"{path.stem}/train", v["train_data"], v["train_p_target"], None, prefix="train_"
+    )
+    truth = v["test_target"]
+    test = _assemble(path, f"{path.stem}/test", v["test_data"], truth, truth, prefix="test_")
+    if train.X.shape[1] != test.X.shape[1] or train.n_classes != test.n_classes:
+        raise DataError(
+            f"{path}: the training samples have {train.X.shape[1]} features and "
+            f"{train.n_classes} classes but the test samples {test.X.shape[1]} and {test.n_classes}"
+        )
+    return train, test
+
+
+def _assemble(
+    path: Path, name: str, data: Any, partial: Any, target: Any, prefix: str = ""
+) -> PartialLabelSet:
+    """Check the variables of a file against each other."""
+    X = _as_features(path, f"{prefix}data", data)
+    mask = _as_mask(path, _PARTIAL[prefix], partial, len(X))
+    truth = None
+    if target is not None:
+        true_mask = _as_mask(path, f"{prefix}target", target, len(X))
+        if true_mask.shape != mask.shape:
+            raise DataError(
+                f"{path}: 'target' has {true_mask.shape[1]} classes but 'partial_target' has "
+                f"{mask.shape[1]}"
+            )
+        truth = _as_truth(path, f"{prefix}target", true_mask, mask)
+    try:
+        candidates = Candidates.from_mask(mask)
+    except CandidateError as error:
+        raise DataError(f"{path}: {error}") from error
+    return PartialLabelSet(name, X, candidates, truth, mask.shape[1])
+
+
+# What each layout calls its candidate sets; a test sample's set is its true label.
+_PARTIAL = {"": "partial_target", "train_": "train_p_target", "test_": "test_target"}
+
+
+def _read_mat(
+    path: Path, needed: tuple[str, ...], optional: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """Read the named variables and nothing else."""
+    from scipy.io import loadmat, whosmat
+
+    if not path.is_file():
+        raise DataError(f"{path} does not exist; expected a .mat file")
+    try:
+        _check_elements(path.read_bytes())
+        present = [name for name, _, _ in whosmat(path, appendmat=False)]
+        missing = [name for name in needed if name not in present]
+        if not missing:
+            wanted = [*needed, *optional]
+            return loadmat(path, variable_names=wanted, appendmat=False)
+    except NotImplementedError as error:
+        raise DataError(
+            f"{path} is a MATLAB 7.3 file, which cannot be read; save it again in MATLAB with "
+            "save(..., '-v7')"
+        ) from error
+    except Exception as error:
+        # SciPy's reader meets damaged bytes with nearly any exception, and documents none.
+        raise DataError(f"{path} is not a whole .mat file: {error}") from error
+    raise DataError(
+        f"{path} has no variable {', '.join(map(repr, missing))}; it has "
+        f"{', '.join(map(repr, present)) or 'none at all'}"
+    )
+
+
+def _check_elements(content: bytes) -> None:
+    """Refuse a level 5 file with an element that is unknown, cut, missing, or complex.
+
+    SciPy takes the type of an element for an index into a table, and looks for imaginary parts
+    that are not there; a damaged byte in such a place crashes the interpreter.
+    """
+    if 0 in content[:4] or content[124:126] in (b"\x00\x02", b"\x02\x00"):
+        return  # level 4, which SciPy reads with NumPy alone, or 7.3, which it refuses
+    order = ">" if content[126:128] == b"MI" else "<"
+
+    def walk(body: bytes, at: int, allowed: set[int]) -> int:
+        n_elements = 0
+        while at + 8 <= len(body):
+            kind, size = struct.unpack_from(f"{order}II", body, at)
+            start = at + 8
+            if kind >> 16:  # up to four bytes are packed into the tag itself
+                kind, size, start = kind & 0xFFFF, kind >> 16, at + 4
+            end = start + size
+            if kind not in allowed or end > len(body):
+                raise ValueError(f"the element at byte {at} is damaged")
+            if kind == _COMPRESSED:
+                inner = zlib.decompressobj().decompress(body[start:end], _MAX_VARIABLE_BYTES)
+                walk(inner, 0, {_MATRIX})
+            elif kind == _MATRIX and size:
+                flags = struct.unpack_from(f"{order}I", body, start + 8)[0]
+                if flags & _COMPLEX:
+                    raise ValueError("a variable is complex")
+                holds_others = flags & 0xFF in _CONTAINERS
+                found = walk(body[start:end], 0, _NUMBERS | ({_MATRIX} if holds_others else set()))
+                # Flags, shape, name and numbers; sparse ones have two lists of indices as well.
+                if not holds_others and found != (6 if flags & 0xFF == _SPARSE else 4):
+                    raise ValueError(f"the variable at byte {at} is damaged")
+            # Elements are padded to eight bytes, except compressed ones.
+            at = end if kind == _COMPRESSED else end + -end % 8
+            n_elements += 1
+        return n_elements
+
+    walk(content, 128, {_MATRIX, _COMPRESSED})
+
+
+def _as_features(path: Path, variable: str, data: Any) -> np.ndarray:
+    """Return finite features of shape (n, d) as float64."""
+    X = _dense(path, variable, data).astype(np.float64)
+    if X.ndim != 2 or 0 in X.shape:
+        raise DataError(f"{path}: {variable!r} must be of shape (n, d), not {X.shape}")
+    bad = np.argwhere(~np.isfinite(X))
+    if len(bad):
+        row, column = bad[0]
+        raise DataError(
+            f"{path}: row {row}, column {column} of {variable!r} is {X[row, column]}; features "
+            "must be finite"
+        )
+    return X
+
+
+def _as_mask(path: Path, variable: str, matrix: Any, n: int) -> np.ndarray:
+    """Return a label matrix as bool of shape (n, l)."""
+    dense = _dense(path, variable, matrix)
+    if dense.ndim != 2 or n not in dense.shape:
+        raise DataError(
+            f"{path}: {variable!r} of shape {dense.shape} does not fit the {n} rows of features; "
+            f"expected (classes, {n})"
+        )
+    rows = dense.T if dense.shape[1] == n else dense
+    bad = np.argwhere((rows != 0) & (rows != 1))
+    if len(bad):
+        row, label = bad[0]
+        raise DataError(
+            f"{path}: {variable!r} holds {rows[row, label]} for row {row}; only 0 and 1 are allowed"
+        )
+    return rows.astype(bool)
+
+
+def _as_truth(path: Path, variable: str, truth: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """Return the true labels of shape (n,), one a row and each among its candidates."""
+    counts = truth.sum(axis=1)
+    if (counts != 1).any():
+        row = int(np.argmax(counts != 1))
+        raise DataError(f"{path}: row {row} has {counts[row]} true labels in {variable!r}, not one")
+    labels = truth.argmax(axis=1).astype(np.int64)
+    outside = ~mask[np.arange(len(labels)), labels]
+    if outside.any():
+        row = int(np.argmax(outside))
+        raise DataError(
+            f"{path}: the true label {labels[row]} of row {row} is not among its candidates "
+            f"{np.flatnonzero(mask[row]).tolist()}"
+        )
+    return labels
+
+
+def _dense(path: Path, variable: str, value: Any) -> np.ndarray:
+    if sparse.issparse(value):
+        try:
+            # Indices of a damaged file may point outside; toarray() would write there.
+            value.check_format(full_check=True)
+        except ValueError as error:
+            raise DataError(f"{path}: {variable!r} is damaged: {error}") from error
+        if value.shape[0] * value.shape[1] > _MAX_VALUES:
+            raise DataError(f"{path}: {variable!r} of shape {value.shape} is too large")
+        value = value.toarray()
+    value = np.asarray(value)
+    if value.dtype.kind not in "buif":
+        raise DataError(f"{path}: {variable!r} holds {value.dtype}, not numbers")
+    return value

@@ -1,0 +1,45 @@
+"""Figures of a sample of tasks: mean, spread, and the interval of the mean."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from fspll.errors import InputError
+
+
+class Summary(NamedTuple):
+    """Mean over tasks, standard deviation, and half-width of the mean's 95% interval."""
+
+    mean: float
+    std: float
+    half_width: float
+    n_tasks: int
+
+    def __str__(self) -> str:
+        return f"{self.mean:.3f} ± {self.half_width:.3f}"
+
+
+def summarize(values: np.ndarray) -> Summary:
+    """Summarise one figure a task.
+
+    Parameters
+    ----------
+    values : array of shape (n_tasks,)
+
+    Examples
+    --------
+    >>> str(summarize(np.array([0.8, 0.9, 1.0])))
+    '0.900 ± 0.248'
+    """
+    values = np.asarray(values, dtype=float)
+    if values.ndim != 1 or len(values) == 0:
+        raise InputError(f"one figure a task is needed, not an array of shape {values.shape}")
+    if len(values) == 1:
+        return Summary(float(values[0]), float("nan"), float("nan"), 1)
+    std = float(values.std(ddof=1))
+    # Student's t: with few tasks the normal quantile 1.96 would be too sure.
+    half_width = float(stats.t.ppf(0.975, len(values) - 1) * std / np.sqrt(len(values)))
+    return Summary(float(values.mean()), std, half_width, len(values))

@@ -1,0 +1,215 @@
+"""Decode once: what is written, when it is used again, and what an interruption leaves."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+from collections import namedtuple
+from functools import partial
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from fspll.datasets.cache import CacheEntry, read_picture
+from fspll.errors import DataError
+from fspll.files import decoded_dir
+
+SHAPE = (4, 3)
+
+
+@pytest.fixture
+def source(tmp_path):
+    path = tmp_path / "source.bin"
+    path.write_bytes(b"source")
+    return path
+
+
+def image(value):
+    return np.full(SHAPE, value, dtype=np.uint8)
+
+
+def readers(n):
+    return [partial(image, i % 251) for i in range(n)]
+
+
+def build(source, n=5, **kwargs):
+    entry = CacheEntry.of("things-4", [source], size=4)
+    return entry, entry.build(readers(n), SHAPE, {"labels": [1, 2]}, **kwargs)
+
+
+def test_images_keep_their_order_over_many_batches(source):
+    entry, built = build(source, n=700)
+    again = entry.load()
+    assert again.about == built.about == {"labels": [1, 2]}
+    np.testing.assert_array_equal(again.images[:, 0, 0], np.arange(700) % 251)
+    assert again.images.shape == (700, *SHAPE)
+
+
+def test_loaded_images_are_a_read_only_map(source):
+    images = build(source)[0].load().images
+    assert isinstance(images, np.memmap)
+    with pytest.raises(ValueError, match="read-only"):
+        images[0, 0, 0] = 1
+
+
+def test_a_changed_source_is_decoded_anew_and_the_old_entry_goes(source):
+    old, _ = build(source)
+    source.write_bytes(b"longer source")
+    new = CacheEntry.of("things-4", [source], size=4)
+    assert new.load() is None
+    assert old.load() is not None
+    new.build(readers(2), SHAPE, {})
+    assert sorted(decoded_dir().iterdir()) == [new.about_path, new.images_path]
+
+
+def test_a_touched_source_is_stale(source):
+    old, _ = build(source)
+    os.utime(source, ns=(1, 1))
+    assert CacheEntry.of("things-4", [source], size=4).fingerprint != old.fingerprint
+
+
+def test_other_settings_and_other_places_are_entries_of_their_own(source, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    twin = shutil.copy2(source, tmp_path / "elsewhere" / source.name)
+    names = {
+        CacheEntry.of("things-4", [source], size=4).name,
+        CacheEntry.of("things-4", [source], size=5).name,
+        CacheEntry.of("things-4", [twin], size=4).name,
+    }
+    assert len(names) == 3
+
+
+@pytest.mark.parametrize("damage", ["truncated", "empty", "no pixels", "bad JSON", "other shape"])
+def test_a_damaged_entry_does_not_load(source, damage):
+    entry, _ = build(source)
+    pixels, about = entry.images_path, entry.about_path
+    if damage == "truncated":
+        pixels.write_bytes(pixels.read_bytes()[:-1])
+    elif damage == "empty":
+        pixels.write_bytes(b"")
+    elif damage == "no pixels":
+        pixels.unlink()
+    elif damage == "bad JSON":
+        about.write_text(about.read_text()[:-3])
+    else:
+        np.save(pixels, np.zeros((6, *SHAPE), dtype=np.uint8))
+    assert entry.load() is None
+    entry.build(readers(5), SHAPE, {})
+    assert entry.load().images[4, 0, 0] == 4
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, DataError])
+def test_an_interrupted_decode_leaves_nothing(source, error):
+    def stop():
+        raise error("stop")
+
+    entry = CacheEntry.of("things-4", [source], size=4)
+    with pytest.raises(error, match="stop"):
+        entry.build([*readers(300), stop, *readers(300)], SHAPE, {})
+    assert list(decoded_dir().iterdir()) == []
+
+
+def test_a_full_disk_is_noticed_before_decoding(source, monkeypatch):
+    usage = namedtuple("usage", "free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(2_000_000))
+    entry = CacheEntry.of("things-4", [source], size=4)
+    with pytest.raises(DataError, match=r"need 12 MB but .*decoded has only 2 MB free"):
+        entry.build([partial(image, 0)] * 1_000_000, SHAPE, {})
+
+
+def test_a_disk_that_fills_while_decoding_is_reported(source):
+    resource = pytest.importorskip("resource")
+    entry = CacheEntry.of("things-4", [source], size=4)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+    try:
+        with pytest.raises(DataError, match=r"cannot write .*things-4.*\.npy: File too large"):
+            entry.build(readers(2000), SHAPE, {})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list(decoded_dir().iterdir()) == []
+
+
+def test_progress_reaches_the_end_and_a_pipe_stays_silent(source, capsys):
+    seen = []
+    build(source, n=600, progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(256, 600), (512, 600), (600, 600)]
+    build(source, n=600)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_terminal_sees_a_bar(source, capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # makes rich treat the captured stream as a terminal
+    monkeypatch.setenv("COLUMNS", "100")
+    build(source, n=600)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "decoding things-4" in err
+
+
+# ---------------------------------------------------------------- read_picture
+
+
+def encode(picture, kind="PNG", **options):
+    file = io.BytesIO()
+    picture.save(file, kind, **options)
+    return file.getvalue()
+
+
+def test_short_side_fits_and_long_side_is_cropped_evenly():
+    wide = np.zeros((20, 60, 3), dtype=np.uint8)
+    wide[:, 20:40, 1] = 200  # the middle square
+    pixels = read_picture(encode(Image.fromarray(wide)), "wide", size=10, channels=3)
+    assert pixels.shape == (10, 10, 3)
+    np.testing.assert_allclose(pixels[..., 1][:, 1:-1], 200, atol=4)
+    assert not pixels[..., [0, 2]].any()
+
+
+def test_grey_and_colour():
+    red = Image.new("RGB", (8, 8), (255, 0, 0))
+    assert (read_picture(encode(red), "red", size=8, channels=1) == 76).all()
+    grey = read_picture(encode(Image.new("L", (8, 8), 90)), "grey", size=8, channels=3)
+    assert grey.shape == (8, 8, 3)
+    assert (grey == 90).all()
+
+
+def test_transparent_pixels_are_white():
+    clear = Image.new("RGBA", (8, 8), (0, 0, 0, 0))
+    assert (read_picture(encode(clear), "clear", size=8, channels=3) == 255).all()
+
+
+def test_sixteen_bits_are_scaled_not_clipped():
+    deep = Image.fromarray(np.full((8, 8), 0x4000, dtype=np.uint16))
+    assert (read_picture(encode(deep), "deep", size=8, channels=1) == 0x40).all()
+
+
+def test_the_rotation_flag_of_a_camera_is_obeyed():
+    upper = np.zeros((16, 16), dtype=np.uint8)
+    upper[:8] = 255
+    exif = Image.Exif()
+    exif[0x0112] = 3  # turned by half
+    turned = encode(Image.fromarray(upper), "JPEG", exif=exif)
+    pixels = read_picture(turned, "photo", size=16, channels=1)
+    assert pixels[:8].max() < 30
+    assert pixels[8:].min() > 225
+
+
+def test_large_photos_are_reduced_faithfully():
+    ramp = np.tile(np.linspace(0, 255, 800).astype(np.uint8), (800, 1))
+    pixels = read_picture(encode(Image.fromarray(ramp), "JPEG"), "ramp", size=20, channels=1)
+    np.testing.assert_allclose(pixels[10], (np.arange(20) + 0.5) * 255 / 20, atol=4)
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"not an image", "cannot identify"),
+        (encode(Image.effect_noise((64, 64), 80), "JPEG")[:900], "truncated"),
+        (encode(Image.new("1", (10_000, 8_500))), "10000 x 8500 pixels are too many"),
+    ],
+)
+def test_unreadable_images_are_named(data, reason):
+    with pytest.raises(DataError, match=rf"row 7 is not a readable image: .*{reason}"):
+        read_picture(data, "row 7", size=8, channels=1)
