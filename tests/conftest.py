@@ -35,6 +35,7 @@ def real_data():
 def _own_folders(tmp_path_factory, monkeypatch):
     """Keep tests out of the user's cache and data folders."""
     home = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("HOME", str(home))  # where macOS keeps its caches
     monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
     monkeypatch.setenv("LOCALAPPDATA", str(home / "local"))
     monkeypatch.setenv("FSPLL_DATA", str(home / "data"))

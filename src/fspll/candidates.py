@@ -14,17 +14,28 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.utils import column_or_1d
-from sklearn.utils.multiclass import type_of_target
 
+from fspll.ambiguity import Summary, check_ambiguity, corrupt_mask, summarize
 from fspll.errors import CandidateError, InputTypeError
-
-_SET_TYPES = (set, frozenset, list, tuple, np.ndarray)
-_KEYS_AT_ONCE = 1 << 24  # random keys drawn at a time by `corrupt_mask`: 128 MB
-
-HOW_TO_BE_CLEAR = (
-    "pass a NumPy array for a 0/1 mask, or a list of Python sets such as [{0, 2}, {1}] for "
-    "candidate sets"
+from fspll.labels import (
+    HOW_TO_BE_CLEAR,
+    SET_TYPES,
+    as_classes,
+    check_classes,
+    is_flag,
+    is_number,
+    label_column,
+    mask_to_matrix,
+    plain_list,
+    refuse_continuous,
+    rows_of_labels,
+    rows_to_matrix,
+    sorted_labels,
 )
+
+__all__ = ["Candidates", "Summary", "check_ambiguity", "corrupt", "corrupt_mask"]
+
+Classes = Sequence[Any] | np.ndarray | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,20 +62,22 @@ class Candidates:
     classes: np.ndarray
 
     def __post_init__(self) -> None:
-        _check_classes(self.classes, self.matrix.shape[1])
+        check_classes(self.classes, self.matrix.shape[1])
         if self.matrix.shape[0] == 0:
             raise CandidateError("there are no samples; at least one candidate set is needed")
         empty = np.flatnonzero(self.sizes == 0)
         if len(empty):
+            more = len(empty) - 1
             raise CandidateError(
                 f"row {empty[0]} of candidates is empty; every sample needs at least one "
-                f"candidate label" + _and_more(len(empty) - 1, "empty row")
+                f"candidate label"
+                + (f" (and {more} more empty row{'s' if more > 1 else ''})" if more else "")
             )
 
     # ---------------------------------------------------------------- readers
 
     @classmethod
-    def read(cls, y: Any, classes: Sequence[Any] | np.ndarray | None = None) -> Candidates:
+    def read(cls, y: Any, classes: Classes = None) -> Candidates:
         """Read candidate sets in any of the shapes that every estimator of the package takes.
 
         Parameters
@@ -78,7 +91,7 @@ class Candidates:
             ``0 .. l-1`` for a mask.
         """
         if isinstance(y, Candidates):
-            if classes is not None and list(y.classes) != list(classes):
+            if classes is not None and y.classes.tolist() != as_classes(classes).tolist():
                 raise CandidateError("the candidate sets were read with other classes")
             return y
         if y is None:
@@ -88,7 +101,7 @@ class Candidates:
         if hasattr(y, "columns") and hasattr(y, "to_numpy"):  # a data frame of 0/1 columns
             if y.shape[1] > 1:
                 return cls.from_mask(y.to_numpy(), list(y.columns) if classes is None else classes)
-            return cls.from_labels(y.to_numpy(), classes)
+            return cls._from_array(y.to_numpy(), classes)
         if isinstance(y, np.ndarray) or hasattr(y, "__array__"):
             return cls._from_array(np.asarray(y), classes)
         if isinstance(y, Sequence) and not isinstance(y, str | bytes):
@@ -98,93 +111,60 @@ class Candidates:
         )
 
     @classmethod
-    def _from_array(cls, y: np.ndarray, classes: Any) -> Candidates:
+    def _from_array(cls, y: np.ndarray, classes: Classes) -> Candidates:
         if y.ndim == 2 and y.shape[1] != 1:
-            if y.dtype.kind in "USO" and not _holds_only_flags(y):
-                return cls.from_sets(y.tolist(), classes)
-            return cls.from_mask(y, classes)
-        if y.dtype == object and any(isinstance(row, _SET_TYPES) for row in y):
+            names = y.dtype.kind == "U" or (
+                y.dtype == object and not all(is_number(value) for value in y.ravel())
+            )
+            return cls.from_sets(y, classes) if names else cls.from_mask(y, classes)
+        if y.ndim == 2:
+            y = column_or_1d(y, warn=True)
+        if y.dtype == object and y.ndim == 1:
             return cls._from_sequence(list(y), classes)
         return cls.from_labels(y, classes)
 
     @classmethod
-    def _from_sequence(cls, y: Sequence[Any], classes: Any) -> Candidates:
-        if not any(isinstance(row, _SET_TYPES) for row in y):
+    def _from_sequence(cls, y: Sequence[Any], classes: Classes) -> Candidates:
+        if not any(isinstance(row, SET_TYPES) for row in y):
             return cls.from_labels(y, classes)
+        rows = rows_of_labels(y)
+        # A set can be nothing but candidates; ordered rows of one length may also be a mask.
         ordered = all(isinstance(row, list | tuple | np.ndarray) for row in y)
-        if ordered and len(y[0]) > 0 and all(len(row) == len(y[0]) for row in y):
-            if all(isinstance(value, bool | np.bool_) for row in y for value in row):
+        lengths = {np.size(row) for row in y} if ordered else set()
+        if len(lengths) == 1 and lengths != {0}:
+            if all(is_flag(value) for row in rows for value in row):
                 return cls.from_mask(np.array(y), classes)
-            if all(_is_integer(value) for row in y for value in row):
+            if all(is_number(value) for row in rows for value in row):
                 raise CandidateError(
-                    f"{len(y)} integer lists of equal length {len(y[0])} could be a 0/1 mask "
-                    f"or lists of class numbers; {HOW_TO_BE_CLEAR}"
+                    f"{len(y)} lists of numbers of equal length {lengths.pop()} could be a 0/1 "
+                    f"mask or lists of class numbers; {HOW_TO_BE_CLEAR}"
                 )
-        return cls.from_sets(y, classes)
+        return cls.from_sets(rows, classes)
 
     @classmethod
-    def from_mask(cls, mask: Any, classes: Sequence[Any] | np.ndarray | None = None) -> Candidates:
+    def from_mask(cls, mask: Any, classes: Classes = None) -> Candidates:
         """Read an ``(n, l)`` 0/1 mask, dense or scipy sparse."""
-        if not sparse.issparse(mask):
-            mask = np.asarray(mask)
-        if mask.ndim != 2:
-            raise CandidateError(f"a mask of candidates must be 2-D (n, l), not {mask.ndim}-D")
-        values = mask.data if sparse.issparse(mask) else mask
-        if values.dtype == object:
-            values = mask = mask.astype(float)
-        strange = np.argwhere((values != 0) & (values != 1))
-        if len(strange):
-            where = "" if sparse.issparse(mask) else f" at row {strange[0][0]}"
-            raise CandidateError(
-                f"a mask of candidates holds 0 and 1 only, but {values[tuple(strange[0])]} was "
-                f"found{where}; {HOW_TO_BE_CLEAR}"
-            )
-        matrix = sparse.csr_array(mask).astype(bool)
-        matrix.sum_duplicates()
-        matrix.eliminate_zeros()
-        matrix.sort_indices()
-        n_classes = matrix.shape[1]
-        return cls(matrix, np.arange(n_classes) if classes is None else _as_classes(classes))
+        matrix = mask_to_matrix(mask)
+        return cls(matrix, np.arange(matrix.shape[1]) if classes is None else as_classes(classes))
 
     @classmethod
-    def from_sets(
-        cls, sets: Iterable[Any], classes: Sequence[Any] | np.ndarray | None = None
-    ) -> Candidates:
+    def from_sets(cls, sets: Iterable[Any], classes: Classes = None) -> Candidates:
         """Read a list of sets (or lists) of class names; a bare name is a set of one."""
-        rows = [
-            list(dict.fromkeys(row.tolist() if isinstance(row, np.ndarray) else row))
-            if isinstance(row, _SET_TYPES)
-            else [row]
-            for row in sets
-        ]
-        names = _sorted_labels(rows) if classes is None else _as_classes(classes)
-        return cls(_rows_to_matrix(rows, names), names)
+        rows = rows_of_labels(sets)
+        names = sorted_labels(rows) if classes is None else as_classes(classes)
+        return cls(rows_to_matrix(rows, names), names)
 
     @classmethod
-    def from_labels(
-        cls, labels: Any, classes: Sequence[Any] | np.ndarray | None = None
-    ) -> Candidates:
+    def from_labels(cls, labels: Any, classes: Classes = None) -> Candidates:
         """Read ordinary labels: every candidate set holds one label."""
-        if not isinstance(labels, np.ndarray):
-            labels = _array_of_labels(labels)
-        labels = column_or_1d(labels, warn=True)
-        if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-            raise CandidateError(
-                f"Input y contains NaN or infinity, first at row "
-                f"{np.flatnonzero(~np.isfinite(labels))[0]}; labels must be known"
-            )
-        if len(labels) and labels.dtype.kind == "f" and type_of_target(labels) == "continuous":
-            raise CandidateError(
-                "Unknown label type: continuous; labels are class names or whole numbers"
-            )
+        labels = label_column(labels)
         rows = [[label] for label in labels.tolist()]
         if classes is not None:
-            names = _as_classes(classes)
-        elif labels.dtype == object:
-            names = _sorted_labels(rows)
+            names = as_classes(classes)
         else:
-            names = np.unique(labels)
-        return cls(_rows_to_matrix(rows, names), names)
+            refuse_continuous(labels)
+            names = sorted_labels(rows) if labels.dtype == object else np.unique(labels)
+        return cls(rows_to_matrix(rows, names), names)
 
     @classmethod
     def from_exclusions(
@@ -204,9 +184,8 @@ class Candidates:
         >>> Candidates.from_exclusions(["a", {"a", "c"}], classes=["a", "b", "c"]).names(0)
         ['b', 'c']
         """
-        names = _as_classes(classes)
-        rows = [list(row) if isinstance(row, _SET_TYPES) else [row] for row in excluded]
-        mask = ~_rows_to_matrix(rows, names).toarray()
+        names = as_classes(classes)
+        mask = ~rows_to_matrix(rows_of_labels(excluded), names).toarray()
         impossible = np.flatnonzero(~mask.any(axis=1))
         if len(impossible):
             raise CandidateError(
@@ -236,12 +215,17 @@ class Candidates:
 
     def names(self, row: int) -> list[Any]:
         """Return the candidate labels of one sample, in the order of ``classes``."""
+        row = range(len(self))[row]  # a negative row counts from the end
         start, stop = self.matrix.indptr[row], self.matrix.indptr[row + 1]
         return self.classes[self.matrix.indices[start:stop]].tolist()
 
     def take(self, rows: Any) -> Candidates:
-        """Return the candidate sets of some samples, over the same classes."""
-        return Candidates(self.matrix[rows], self.classes)
+        """Return the candidate sets of some samples, over the same classes.
+
+        ``rows`` is anything that indexes a NumPy array: numbers, a bool mask, a slice.
+        """
+        chosen = np.atleast_1d(np.arange(len(self))[rows])
+        return Candidates(self.matrix[chosen], self.classes)
 
     def check_truth(self, labels: Any) -> None:
         """Raise if a true label lies outside its sample's candidates; names the first row.
@@ -251,10 +235,10 @@ class Candidates:
         labels : sequence of shape (n,)
             True labels, as they stand in ``classes``.
         """
-        labels = list(labels)
+        labels = plain_list(labels)
         if len(labels) != len(self):
             raise CandidateError(f"{len(labels)} true labels for {len(self)} candidate sets")
-        truth = _rows_to_matrix([[label] for label in labels], self.classes)
+        truth = rows_to_matrix([[label] for label in labels], self.classes)
         inside = np.asarray(self.matrix.multiply(truth).sum(axis=1)).ravel() > 0
         if not inside.all():
             row = int(np.flatnonzero(~inside)[0])
@@ -265,60 +249,13 @@ class Candidates:
 
     def summary(self) -> Summary:
         """Return the figures a person wants to see before learning."""
-        columns = self.matrix.tocsc()
-        members: dict[bytes, list[Any]] = {}
-        never = []
-        for label, start, stop in zip(
-            self.classes.tolist(), columns.indptr[:-1], columns.indptr[1:], strict=True
-        ):
-            if start == stop:
-                never.append(label)
-            else:
-                members.setdefault(np.sort(columns.indices[start:stop]).tobytes(), []).append(label)
-        return Summary(
-            n_samples=len(self),
-            n_classes=self.n_classes,
-            average_size=float(self.sizes.mean()),
-            share_ambiguous=float((self.sizes > 1).mean()),
-            always_together=[group for group in members.values() if len(group) > 1],
-            never_candidates=never,
-        )
+        return summarize(self.matrix, self.classes)
 
     def __repr__(self) -> str:
         return (
             f"Candidates({len(self)} samples, {self.n_classes} classes, "
             f"average set size {self.sizes.mean():.2f})"
         )
-
-
-@dataclass(frozen=True)
-class Summary:
-    """Figures of a collection of candidate sets; ``print`` it to read it.
-
-    ``always_together`` lists groups of labels that occur in exactly the same sets: nothing in the
-    candidate sets can ever tell them apart.
-    """
-
-    n_samples: int
-    n_classes: int
-    average_size: float
-    share_ambiguous: float
-    always_together: list[list[Any]]
-    never_candidates: list[Any]
-
-    def __str__(self) -> str:
-        lines = [
-            f"{self.n_samples} samples, {self.n_classes} classes",
-            f"{self.average_size:.2f} candidates a sample, "
-            f"{self.share_ambiguous:.0%} of the samples ambiguous",
-        ]
-        lines += [
-            f"always together, cannot be told apart: {', '.join(map(str, group))}"
-            for group in self.always_together
-        ]
-        if self.never_candidates:
-            lines.append(f"never a candidate: {', '.join(map(str, self.never_candidates))}")
-        return "\n".join(lines)
 
 
 # -------------------------------------------------------------------- making candidate sets
@@ -329,7 +266,7 @@ def corrupt(
     p: float,
     r: int,
     rng: np.random.Generator,
-    classes: Sequence[Any] | np.ndarray | None = None,
+    classes: Classes = None,
 ) -> Candidates:
     """Make candidate sets from true labels, as the paper does (its section 4.1).
 
@@ -338,7 +275,7 @@ def corrupt(
     labels : sequence of shape (n,)
         True labels.
     p : float
-        Share of the samples that is made ambiguous: ``round(p * n)`` of them.
+        Share of the samples that is made ambiguous: ``p * n`` of them, halves rounded up.
     r : int
         Extra labels of an ambiguous sample, drawn uniformly without replacement from the other
         classes.
@@ -356,131 +293,3 @@ def corrupt(
     truth = Candidates.from_labels(labels, classes)
     columns = truth.matrix.indices.astype(np.int64)
     return Candidates.from_mask(corrupt_mask(columns, truth.n_classes, p, r, rng), truth.classes)
-
-
-def corrupt_mask(
-    labels: np.ndarray, n_classes: int, p: float, r: int, rng: np.random.Generator
-) -> np.ndarray:
-    """Return the ``(n, n_classes)`` bool mask of :func:`corrupt` for integer labels 0 .. l-1.
-
-    Only ``rng.random`` is used, whose stream NumPy keeps stable: task i of seed s stays the same
-    task under any version.
-    """
-    check_ambiguity(p, r, n_classes)
-    n = len(labels)
-    mask = np.zeros((n, n_classes), dtype=bool)
-    mask[np.arange(n), labels] = True
-    turn = np.argsort(rng.random(n), kind="stable")
-    ambiguous = np.zeros(n, dtype=bool)
-    ambiguous[turn[: int(np.floor(p * n + 0.5))]] = True
-    rows_at_once = max(1, _KEYS_AT_ONCE // n_classes)
-    for start in range(0, n if r else 0, rows_at_once):
-        rows = np.arange(start, min(start + rows_at_once, n))
-        keys = rng.random((len(rows), n_classes))
-        keys[np.arange(len(rows)), labels[rows]] = np.inf  # the truth is no distractor of itself
-        distractors = np.argsort(keys, axis=1, kind="stable")[:, :r]
-        chosen = ambiguous[rows]
-        mask[rows[chosen, None], distractors[chosen]] = True
-    return mask
-
-
-def check_ambiguity(p: float, r: int, n_classes: int) -> None:
-    """Raise unless p is a share and r labels can be drawn from the other classes."""
-    if not 0 <= p <= 1:
-        raise CandidateError(f"p is a share of the samples, between 0 and 1, not {p}")
-    if not _is_integer(r) or r < 0:
-        raise CandidateError(f"r counts extra labels: a whole number of 0 or more, not {r}")
-    if r > n_classes - 1:
-        raise CandidateError(
-            f"r = {r} extra labels cannot be drawn: with {n_classes} classes there are only "
-            f"{n_classes - 1} other labels"
-        )
-
-
-# -------------------------------------------------------------------- checking
-
-
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool | np.bool_)
-
-
-def _and_more(count: int, what: str) -> str:
-    return "" if count == 0 else f" (and {count} more {what}{'s' if count > 1 else ''})"
-
-
-def _holds_only_flags(y: np.ndarray) -> bool:
-    return y.dtype == object and all(isinstance(v, bool | int | float) for v in y.ravel())
-
-
-def _array_of_labels(labels: Sequence[Any]) -> np.ndarray:
-    """Turn a list of labels into an array without turning 1 and "1" into the same label."""
-    rows = [[label] for label in labels]
-    if rows:
-        _sorted_labels(rows)
-    return np.asarray(labels)
-
-
-def _sorted_labels(rows: list[list[Any]]) -> np.ndarray:
-    """Return the distinct labels in order; all must be text or all must be numbers."""
-    kinds: dict[str, tuple[int, Any]] = {}
-    for number, row in enumerate(rows):
-        for label in row:
-            if isinstance(label, str):
-                kind = "text"
-            elif isinstance(label, bool | int | float | np.bool_ | np.number):
-                kind = "numbers"
-                if label != label:
-                    raise CandidateError(f"row {number} holds NaN; labels must be known")
-            else:
-                raise InputTypeError(
-                    f"row {number} holds {label!r} of type {type(label).__name__}; labels are "
-                    f"text or numbers"
-                )
-            kinds.setdefault(kind, (number, label))
-    if len(kinds) > 1:
-        (row_a, a), (row_b, b) = kinds.values()
-        raise InputTypeError(
-            f"labels mix text and numbers: {a!r} in row {row_a}, {b!r} in row {row_b}; use one kind"
-        )
-    if not kinds:  # only empty rows; the constructor names the first
-        return np.arange(1)
-    return np.array(sorted({label for row in rows for label in row}))
-
-
-def _as_classes(classes: Sequence[Any] | np.ndarray) -> np.ndarray:
-    return classes if isinstance(classes, np.ndarray) else _array_of_labels(list(classes))
-
-
-def _check_classes(classes: np.ndarray, n_columns: int) -> None:
-    if classes.ndim != 1 or len(classes) != n_columns:
-        raise CandidateError(
-            f"classes name {classes.shape} labels but the candidates have {n_columns} columns"
-        )
-    names, counts = np.unique(classes, return_counts=True)
-    if (counts > 1).any():
-        raise CandidateError(f"classes name {names[counts > 1][0]!r} more than once")
-
-
-def _rows_to_matrix(rows: list[list[Any]], classes: np.ndarray) -> sparse.csr_array:
-    """Turn lists of labels into a bool matrix of shape (n, l); names the row of a stranger."""
-    column = {label: index for index, label in enumerate(classes.tolist())}
-    indices: list[int] = []
-    for number, row in enumerate(rows):
-        try:
-            indices.extend(sorted(column[label] for label in row))
-        except (KeyError, TypeError):
-            label = next(x for x in row if not _known(x, column))
-            shown = ", ".join(map(repr, list(column)[:6])) + (", ..." if len(column) > 6 else "")
-            raise CandidateError(
-                f"row {number} has the label {label!r}, which is not one of the classes {shown}"
-            ) from None
-    indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows], dtype=np.int64)])
-    flags = np.ones(len(indices), dtype=bool)
-    return sparse.csr_array((flags, indices, indptr), shape=(len(rows), len(classes)))
-
-
-def _known(label: Any, column: dict[Any, int]) -> bool:
-    try:
-        return label in column
-    except TypeError:  # unhashable
-        return False

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import Tags
@@ -17,6 +21,7 @@ from fspll.candidates import Candidates
 from fspll.devices import choose_device
 from fspll.embeddings import Embedding, load_embedding
 from fspll.errors import InputError, InputTypeError
+from fspll.labels import SET_TYPES, label_column
 from fspll.rectification import Settings, class_probabilities, exact_distances, rectify
 
 RECTIFIERS = ("fspll", "none")
@@ -123,15 +128,16 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
             )
         settings = self._settings(candidates)
         device = choose_device(self.device)
+        embeddings = torch.from_numpy(features)
+        if device.type == "mps":  # which has no float64
+            embeddings = embeddings.float()
         rectified = rectify(
-            torch.from_numpy(features).to(device),
-            torch.from_numpy(candidates.mask).to(device),
-            settings,
+            embeddings.to(device), torch.from_numpy(candidates.mask).to(device), settings
         )
         confidence = rectified.confidence.cpu().numpy()
         self.candidates_ = candidates
         self.classes_ = candidates.classes
-        self.n_neighbors_ = settings.n_neighbors
+        self.n_neighbors_ = int(settings.n_neighbors)
         self.prototypes_ = rectified.prototypes.cpu().numpy()
         self.has_prototype_ = rectified.present.cpu().numpy()
         self.confidence_ = confidence / confidence.sum(axis=1, keepdims=True)
@@ -140,6 +146,7 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of the nearest prototype for each sample, of shape (n,)."""
+        check_is_fitted(self, "prototypes_")
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -149,9 +156,10 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self, "prototypes_")
         features = torch.from_numpy(self._features(X, fitting=False))
-        prototypes = torch.from_numpy(self.prototypes_).to(features.dtype)
+        prototypes = torch.from_numpy(_writable(self.prototypes_)).to(features.dtype)
+        present = torch.from_numpy(_writable(self.has_prototype_))
         distance = exact_distances(features, prototypes, self.metric)
-        return class_probabilities(distance, torch.from_numpy(self.has_prototype_)).numpy()
+        return class_probabilities(distance, present).numpy()
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the share of samples whose *true* label is predicted.
@@ -162,11 +170,14 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
         y : true labels of shape (n,)
         sample_weight : array of shape (n,), optional
         """
-        if any(isinstance(label, set | frozenset | list | tuple) for label in y):
+        if _holds_candidate_sets(y):
             raise InputTypeError(
                 "score compares with true labels; candidate sets do not say which label is right"
             )
-        return accuracy_score(y, self.predict(X), sample_weight=sample_weight)
+        truth = label_column(np.asarray(y) if hasattr(y, "__array__") else y)
+        predicted = self.predict(X)
+        with _own_errors():
+            return accuracy_score(truth, predicted, sample_weight=sample_weight)
 
     def save(self, path: Path | str) -> None:
         """Write the fitted classifier, with its network, to one file without any pickle.
@@ -193,8 +204,7 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
     def _features(self, X: Any, *, fitting: bool) -> np.ndarray:
         """Return X as feature vectors, a float array of shape (n, m)."""
         if self.embedding is None:
-            _refuse_paths(X)
-            return validate_data(self, X, reset=fitting, dtype=[np.float64, np.float32])
+            return _writable(self._checked_vectors(X, fitting=fitting))
         features = self._encoder().encode(X)
         if not fitting and features.shape[1] != self.prototypes_.shape[1]:
             raise InputError(
@@ -203,13 +213,36 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
             )
         return features
 
+    def _checked_vectors(self, X: Any, *, fitting: bool) -> np.ndarray:
+        """Check X in scikit-learn's way, with its messages, and that distances can be taken."""
+        _refuse_paths(X)
+        with _own_errors():
+            X = validate_data(
+                self, X, reset=fitting, dtype=[np.float64, np.float32], ensure_all_finite=False
+            )
+        strange = np.argwhere(~np.isfinite(X))
+        if len(strange):
+            row, feature = strange[0]
+            name = "NaN" if np.isnan(X[row, feature]) else "infinity"
+            raise InputError(
+                f"Input X contains {name} at row {row}, feature {feature}; every feature must be a "
+                f"known number"
+            )
+        limit = np.sqrt(np.finfo(X.dtype).max / X.shape[1]) / 4
+        if np.abs(X).max() > limit:
+            raise InputError(
+                f"X holds {np.abs(X).max():.3g}, too large to take distances in {X.dtype}; "
+                f"scale the features, e.g. with StandardScaler"
+            )
+        return X
+
     def _encoder(self) -> Embedding:
-        """Load the embedding once; a changed ``embedding`` parameter loads anew."""
+        """Load the embedding once; a changed ``embedding`` or ``device`` loads anew."""
         loaded = self.__dict__.get("_loaded_embedding")
-        if loaded is None or loaded[0] is not self.embedding:
-            loaded = (self.embedding, load_embedding(self.embedding, self.device))
-            self._loaded_embedding = loaded
-        return loaded[1]
+        if loaded is None or loaded[0] is not self.embedding or loaded[1] != self.device:
+            encoder = load_embedding(self.embedding, self.device)
+            loaded = self._loaded_embedding = (self.embedding, self.device, encoder)
+        return loaded[2]
 
     def _settings(self, candidates: Candidates) -> Settings:
         if self.rectifier not in RECTIFIERS:
@@ -222,15 +255,16 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
                 raise InputError(f"n_neighbors must be a whole number or 'auto', not {k!r}")
             present = len(np.unique(candidates.matrix.indices))
             k = max(0, round(len(candidates) / present) - 1)
-        return Settings(
+        settings = Settings(
             n_neighbors=k,
             manifold_weight=self.manifold_weight,
-            n_iterations=self.n_iterations if self.rectifier == "fspll" else 0,
+            n_iterations=self.n_iterations,
             metric=self.metric,
         )
+        return settings if self.rectifier == "fspll" else replace(settings, n_iterations=0)
 
     def __getstate__(self) -> dict[str, Any]:
-        state = super().__getstate__()
+        state = dict(super().__getstate__())  # a copy: this object keeps its network
         state.pop("_loaded_embedding", None)  # made again when needed
         return state
 
@@ -243,7 +277,35 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
 
+def _writable(array: np.ndarray) -> np.ndarray:
+    """Return an array that torch can share: no memory map, no reversed view."""
+    return np.require(array, requirements=["C", "W"])
+
+
+def _holds_candidate_sets(y: Any) -> bool:
+    if isinstance(y, Candidates) or sparse.issparse(y):
+        return True
+    if hasattr(y, "__array__"):
+        y = np.asarray(y)
+        if y.ndim == 2:
+            return y.shape[1] > 1
+    return isinstance(y, Iterable) and any(isinstance(label, SET_TYPES) for label in y)
+
+
+@contextmanager
+def _own_errors() -> Iterator[None]:
+    """Pass scikit-learn's complaints on, in its own words, as errors of this package."""
+    try:
+        yield
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    except TypeError as error:
+        raise InputTypeError(str(error)) from error
+
+
 def _refuse_paths(X: Any) -> None:
+    if isinstance(X, np.ndarray) and X.ndim == 1:
+        X = X[:1].tolist()
     if isinstance(X, list | tuple) and X and isinstance(X[0], str | Path):
         raise InputTypeError(
             "X holds text, but embedding=None expects feature vectors; name an embedding, e.g. "

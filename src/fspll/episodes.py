@@ -37,7 +37,7 @@ class Setting:
     def __post_init__(self) -> None:
         for name, least in (("n_way", 1), ("n_shot", 1), ("n_query", 0)):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+            if not _is_count(value) or value < least:
                 raise TaskError(f"{name} must be a whole number of {least} or more, not {value!r}")
         check_ambiguity(self.p, self.r, self.n_way)
 
@@ -105,7 +105,7 @@ class TaskSource:
     _rows: list[np.ndarray] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.seed, int | np.integer) or self.seed < 0:
+        if not _is_count(self.seed):
             raise TaskError(f"seed must be a whole number of 0 or more, not {self.seed!r}")
         labels = np.asarray(self.labels)
         order = np.argsort(labels, kind="stable")
@@ -129,8 +129,8 @@ class TaskSource:
 
     def task(self, index: int) -> Tasks:
         """Return task ``index``; costs the same for any index."""
-        if index < 0:
-            raise TaskError(f"a task index is 0 or more, not {index}")
+        if not _is_count(index):
+            raise TaskError(f"a task index is a whole number of 0 or more, not {index!r}")
         shape = self.setting
         # Streams of their own for pictures and for ambiguity: the same pictures come back for
         # every r, and the candidate sets of r are contained in those of r + 1.
@@ -170,6 +170,10 @@ class TaskSource:
         return Tasks(
             support_labels=tasks[0].support_labels, query_labels=tasks[0].query_labels, **stacked
         )
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= 0)
 
 
 def _draw(n: int, k: int, rng: np.random.Generator) -> np.ndarray:

@@ -1,4 +1,8 @@
-"""A fitted classifier in one file: prototypes, candidates, and the network that embeds."""
+"""A fitted classifier in one file: prototypes, candidates, and the network that embeds.
+
+Shapes: n training samples, l classes, m features. A file is not trusted: what does not fit together
+is refused with one sentence that names the file.
+"""
 
 from __future__ import annotations
 
@@ -8,98 +12,246 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from scipy import sparse
+from torch import Tensor
 
 from fspll._version import __version__
 from fspll.candidates import Candidates
-from fspll.embeddings import Encoder, network_from_tensors, network_to_tensors
-from fspll.errors import CheckpointError, FsPLLError, InputTypeError
+from fspll.devices import choose_device
+from fspll.embeddings import Encoder, describe_network, network_from_tensors, network_to_tensors
+from fspll.errors import CheckpointError, FsPLLError, InputError, InputTypeError
+from fspll.labels import as_classes, is_integer
 from fspll.tensorfiles import FileFormat
 
 if TYPE_CHECKING:
     from fspll.classifier import FsPLLClassifier
 
 FORMAT = FileFormat("fspll-classifier", version=1, noun="a classifier")
-_PARAMETERS = ("rectifier", "n_neighbors", "manifold_weight", "n_iterations", "metric", "device")
+_PARAMETERS = ("rectifier", "n_neighbors", "manifold_weight", "n_iterations", "metric")
 _NETWORK = "embedding."
+_FLOATS = (torch.float32, torch.float64)
+_SLACK = 1e-3  # by which the confidence of a sample may miss one: rounding of float32
+
+
+# -------------------------------------------------------------------- writing
 
 
 def save(classifier: FsPLLClassifier, path: Path | str) -> None:
     """Write a fitted classifier to ``path``."""
     matrix = classifier.candidates_.matrix
     tensors = {
-        "prototypes": torch.from_numpy(classifier.prototypes_),
-        "has_prototype": torch.from_numpy(classifier.has_prototype_),
-        "confidence": torch.from_numpy(classifier.confidence_),
+        "prototypes": torch.from_numpy(classifier.prototypes_.copy()),
+        "has_prototype": torch.from_numpy(classifier.has_prototype_.copy()),
+        "confidence": torch.from_numpy(classifier.confidence_.copy()),
         "candidates.indptr": torch.from_numpy(matrix.indptr.astype(np.int64)),
         "candidates.indices": torch.from_numpy(matrix.indices.astype(np.int64)),
     }
+    classes = classifier.classes_
+    names = getattr(classifier, "feature_names_in_", None)
     metadata: dict[str, Any] = {
         "package_version": __version__,
-        "parameters": {name: getattr(classifier, name) for name in _PARAMETERS},
-        "classes": classifier.classes_.tolist(),
-        "classes_dtype": classifier.classes_.dtype.str,
+        "parameters": {name: _plain(getattr(classifier, name)) for name in _PARAMETERS}
+        | {"device": str(classifier.device)},
+        "classes": classes.tolist(),
+        # Without its width for text: the names themselves say how long they are.
+        "classes_dtype": "U" if classes.dtype.kind == "U" else classes.dtype.str,
+        "classes_were_given": classifier.classes is not None,
         "n_neighbors": classifier.n_neighbors_,
+        "feature_names": None if names is None else names.tolist(),
         "embedding": None,
     }
     if classifier.embedding is not None:
         encoder = classifier._encoder()
         metadata["embedding"] = {"name": encoder.name, "network": None}
-        if isinstance(encoder, Encoder):
-            network, described = _take_apart(encoder)
+        if isinstance(encoder, Encoder) and _can_be_saved(encoder):
+            network, described = network_to_tensors(
+                encoder.network, encoder.input_spec, encoder.metadata.get("training")
+            )
             tensors |= {_NETWORK + name: tensor for name, tensor in network.items()}
             metadata["embedding"]["network"] = described
     FORMAT.write(path, tensors, metadata)
 
 
-def _take_apart(encoder: Encoder) -> tuple[dict[str, torch.Tensor], dict[str, Any] | None]:
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _can_be_saved(encoder: Encoder) -> bool:
     try:
-        return network_to_tensors(
-            encoder.network, encoder.input_spec, encoder.metadata.get("training")
-        )
+        describe_network(encoder.network)
     except InputTypeError:  # a network of the user's own: like a function, it is passed again
-        return {}, None
+        return False
+    return True
+
+
+# -------------------------------------------------------------------- reading
 
 
 def load(kind: type[FsPLLClassifier], path: Path | str, embedding: Any = None) -> FsPLLClassifier:
     """Read a classifier of class ``kind`` from ``path``."""
     tensors, metadata = FORMAT.read(path)
     try:
-        stored = metadata["embedding"]
-        if embedding is None and stored is not None:
-            embedding = _put_together(tensors, stored, str(path))
-        classifier = kind(embedding=embedding, **metadata["parameters"])
-        classes = np.array(metadata["classes"], dtype=metadata["classes_dtype"])
-        indices = tensors["candidates.indices"].numpy()
-        matrix = sparse.csr_array(
-            (np.ones(len(indices), dtype=bool), indices, tensors["candidates.indptr"].numpy()),
-            shape=(len(tensors["confidence"]), len(classes)),
-        )
-        classifier.candidates_ = Candidates(matrix, classes)
-        classifier.n_neighbors_ = metadata["n_neighbors"]
-        classifier.prototypes_ = tensors["prototypes"].numpy()
-        classifier.has_prototype_ = tensors["has_prototype"].numpy()
-        classifier.confidence_ = tensors["confidence"].numpy()
-        if classifier.confidence_.shape != matrix.shape or (
-            len(classifier.prototypes_) != len(classes)
-        ):
-            raise CheckpointError(f"{path} is damaged: its tensors do not fit together")
-    except FsPLLError:
+        return _restore(kind, tensors, metadata, embedding, str(path))
+    except CheckpointError:
         raise
-    except (KeyError, TypeError, ValueError) as error:
+    except KeyError as error:
         raise CheckpointError(f"{path} is damaged: it lacks {error}") from error
+    except (FsPLLError, TypeError, ValueError, ArithmeticError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise CheckpointError(f"{path} is damaged: {reason}") from error
+
+
+def _restore(
+    kind: type[FsPLLClassifier],
+    tensors: dict[str, Tensor],
+    metadata: dict[str, Any],
+    embedding: Any,
+    source: str,
+) -> FsPLLClassifier:
+    parameters = _object(metadata, "parameters")
+    device = parameters.pop("device")
+    unknown = sorted(set(parameters) - set(_PARAMETERS))
+    _require(not unknown, f"it has an unknown parameter {unknown[:1]}")
+    _require(isinstance(device, str), "its device is no name")
+    stored = _object(metadata, "embedding") if metadata["embedding"] is not None else None
+    if embedding is None and stored is not None:
+        embedding = _put_together(tensors, stored, device, source)
+    classifier = kind(embedding=embedding, device=device, **parameters)
+
+    classes = _read_classes(metadata["classes"], metadata["classes_dtype"])
+    if metadata["classes_were_given"]:
+        classifier.classes = classes.tolist()
+    candidates = _read_candidates(tensors, classes)
+    classifier._settings(candidates)  # refuses parameters that `fit` would refuse
+    classifier.n_neighbors_ = metadata["n_neighbors"]
+    _require(
+        is_integer(classifier.n_neighbors_) and classifier.n_neighbors_ >= 0,
+        "its number of neighbours is no count",
+    )
+    classifier.candidates_ = candidates
     classifier.classes_ = classes
+    classifier.confidence_ = _read_confidence(tensors, candidates)
     classifier.labels_ = classes[classifier.confidence_.argmax(axis=1)]
-    if embedding is None:
+    classifier.prototypes_, classifier.has_prototype_ = _read_prototypes(tensors, candidates)
+    if isinstance(embedding, Encoder):
+        width = getattr(embedding.network, "n_features", classifier.prototypes_.shape[1])
+        _require(
+            width == classifier.prototypes_.shape[1],
+            f"its network gives {width} features, but its prototypes have "
+            f"{classifier.prototypes_.shape[1]}",
+        )
+    if stored is None and embedding is None:
         classifier.n_features_in_ = classifier.prototypes_.shape[1]
+        _restore_feature_names(classifier, metadata["feature_names"])
     return classifier
 
 
-def _put_together(tensors: dict[str, torch.Tensor], stored: dict[str, Any], source: str) -> Encoder:
-    if stored["network"] is None:
+def _require(holds: bool, complaint: str) -> None:
+    if not holds:
+        raise InputError(complaint)
+
+
+def _object(metadata: dict[str, Any], name: str) -> dict[str, Any]:
+    value = metadata[name]
+    _require(isinstance(value, dict), f"its {name} is no JSON object")
+    return dict(value)
+
+
+def _put_together(
+    tensors: dict[str, Tensor], stored: dict[str, Any], device: str, source: str
+) -> Encoder:
+    name, described = stored["name"], stored["network"]
+    _require(isinstance(name, str), "the name of its embedding is no text")
+    if described is None:
         raise CheckpointError(
-            f"{source} was saved with an embedding of your own ({stored['name']}), which a file "
-            f"cannot hold; pass it again: FsPLLClassifier.load({source!r}, embedding=...)"
+            f"{source} was saved with an embedding of your own ({name}), which a file cannot "
+            f"hold; pass it again: FsPLLClassifier.load({source!r}, embedding=...)"
         )
     own = {n.removeprefix(_NETWORK): t for n, t in tensors.items() if n.startswith(_NETWORK)}
-    network, input_spec = network_from_tensors(own, stored["network"], source=source)
-    return Encoder(network, input_spec, stored["name"], metadata=stored["network"])
+    network, input_spec = network_from_tensors(own, described, source=source)
+    try:
+        target = choose_device(device)
+    except InputError:  # saved on another machine
+        target = choose_device("auto")
+    return Encoder(network, input_spec, name, device=target, metadata=described)
+
+
+def _read_classes(names: Any, dtype: Any) -> np.ndarray:
+    _require(isinstance(names, list), "its classes are no list")
+    _require(isinstance(dtype, str), "the type of its classes is no name")
+    checked = as_classes(names)
+    # A width of the file's own choosing could fill the memory.
+    _require(dtype == "U" or np.dtype(dtype).kind in "biufO", f"its classes have type {dtype!r}")
+    classes = np.array(names, dtype=dtype)
+    _require(
+        classes.tolist() == names and (dtype == "U") == (checked.dtype.kind == "U"),
+        f"its classes are not of type {dtype!r}",
+    )
+    return classes
+
+
+def _read_candidates(tensors: dict[str, Tensor], classes: np.ndarray) -> Candidates:
+    indptr, indices = tensors["candidates.indptr"], tensors["candidates.indices"]
+    n = len(tensors["confidence"])
+    _require(
+        indptr.dtype == indices.dtype == torch.int64
+        and indptr.shape == (n + 1,)
+        and indices.ndim == 1
+        and int(indptr[0]) == 0
+        and int(indptr[-1]) == len(indices)
+        and bool((indptr.diff() >= 0).all())
+        and bool(((indices >= 0) & (indices < len(classes))).all()),
+        "its candidate sets do not fit its classes and samples",
+    )
+    flags = np.ones(len(indices), dtype=bool)
+    matrix = sparse.csr_array((flags, indices.numpy(), indptr.numpy()), shape=(n, len(classes)))
+    _require(bool(matrix.has_canonical_format), "its candidate sets are not in order")
+    return Candidates(matrix, classes)
+
+
+def _read_confidence(tensors: dict[str, Tensor], candidates: Candidates) -> np.ndarray:
+    tensor = tensors["confidence"]
+    _require(
+        tensor.dtype in _FLOATS and tensor.shape == candidates.matrix.shape,
+        f"its confidence is {tensor.dtype} of shape {tuple(tensor.shape)}, but there are "
+        f"{candidates.matrix.shape} samples and classes",
+    )
+    confidence = tensor.numpy()
+    mask = candidates.mask
+    fits = ((confidence >= 0) & (confidence < 1 + _SLACK)).all() and (confidence[~mask] == 0).all()
+    fits = fits and np.abs(confidence.sum(axis=1) - 1).max() < _SLACK
+    _require(bool(fits), "its confidence is no share of each sample among its candidates")
+    return confidence
+
+
+def _read_prototypes(
+    tensors: dict[str, Tensor], candidates: Candidates
+) -> tuple[np.ndarray, np.ndarray]:
+    prototypes, present = tensors["prototypes"], tensors["has_prototype"]
+    n_classes = candidates.n_classes
+    _require(
+        prototypes.dtype in _FLOATS
+        and prototypes.ndim == 2
+        and len(prototypes) == n_classes
+        and prototypes.shape[1] > 0,
+        f"its prototypes are {prototypes.dtype} of shape {tuple(prototypes.shape)}, but there are "
+        f"{n_classes} classes",
+    )
+    _require(bool(prototypes.isfinite().all()), "its prototypes hold NaN or infinity")
+    occurs = np.bincount(candidates.matrix.indices, minlength=n_classes) > 0
+    _require(
+        present.dtype == torch.bool and np.array_equal(present.numpy(), occurs),
+        "its candidate sets and prototypes are of different classes",
+    )
+    return prototypes.numpy(), present.numpy()
+
+
+def _restore_feature_names(classifier: FsPLLClassifier, names: Any) -> None:
+    if names is None:
+        return
+    _require(
+        isinstance(names, list)
+        and len(names) == classifier.n_features_in_
+        and all(isinstance(name, str) for name in names),
+        "the names of its features do not fit",
+    )
+    classifier.feature_names_in_ = np.array(names, dtype=object)

@@ -12,6 +12,7 @@ times faster for batches of few-shot tasks, and :func:`rectify` chooses between 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import NamedTuple
 
 import torch
@@ -48,12 +49,11 @@ class Settings:
     def __post_init__(self) -> None:
         for name in ("n_neighbors", "n_iterations"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
                 raise InputError(f"{name} must be a whole number of 0 or more, not {value!r}")
-        if not 0 <= self.manifold_weight < float("inf"):
-            raise InputError(
-                f"manifold_weight must be a number of 0 or more, not {self.manifold_weight!r}"
-            )
+        weight = self.manifold_weight
+        if not isinstance(weight, Real) or not 0 <= weight < float("inf"):
+            raise InputError(f"manifold_weight must be a number of 0 or more, not {weight!r}")
         check_metric(self.metric)
 
 
@@ -169,7 +169,10 @@ def nearest_neighbors(embeddings: Tensor, k: int) -> Tensor:
     k = min(k, n - 1)
     if k <= 0:
         return embeddings.new_zeros((*embeddings.shape[:-1], n))
-    weights = pairwise.nearest(pairwise.squared_distances(embeddings), k).to(embeddings.dtype)
+    tasks = embeddings.reshape(-1, n, embeddings.shape[-1])
+    square, norms = pairwise.squared_distances(tasks), pairwise.squared_norms(tasks)
+    near = pairwise.neighbors(square, tasks, norms, k)
+    weights = near.reshape(*embeddings.shape[:-1], n).to(embeddings.dtype)
     return weights / weights.sum(dim=-1, keepdim=True)
 
 
@@ -195,6 +198,8 @@ def _rounds_by_equations(
     """
     spread = settings.manifold_weight > 0 and settings.n_neighbors > 0
     neighbors = nearest_neighbors(embeddings, settings.n_neighbors) if spread else None
+    # A common shift changes nothing here and keeps float32 exact far from the origin.
+    embeddings = embeddings - embeddings.mean(dim=-2, keepdim=True)
     start = candidates.to(embeddings.dtype)
     rounds = [pairwise.Round(start, torch.zeros_like(start[:, :1]))]
     for _ in range(settings.n_iterations):
@@ -308,6 +313,11 @@ def _check_task(embeddings: Tensor, candidates: Tensor) -> None:
             f"embeddings of shape {tuple(embeddings.shape)} and candidates of shape "
             f"{tuple(candidates.shape)} do not fit: expected (..., n, m) and (..., n, l)"
         )
+    if embeddings.numel() == 0:
+        raise InputError(
+            f"embeddings of shape {tuple(embeddings.shape)} hold nothing; at least one task, one "
+            f"sample and one feature are needed"
+        )
     empty = ~candidates.any(dim=-1)
     if empty.any():
         where = empty.nonzero()[0].tolist()
@@ -315,5 +325,5 @@ def _check_task(embeddings: Tensor, candidates: Tensor) -> None:
         raise CandidateError(
             f"{row} of candidates is empty; every sample needs at least one candidate label"
         )
-    if not embeddings.isfinite().all():
+    if embeddings.numel() and not torch.stack(torch.aminmax(embeddings)).isfinite().all():
         raise InputError("embeddings hold NaN or infinite values")

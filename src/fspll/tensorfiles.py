@@ -67,9 +67,11 @@ class FileFormat:
             When the file is missing, damaged, of another kind or of a newer format.
         """
         path = Path(path)
-        if path.is_dir():
-            raise CheckpointError(f"{path} is a folder, not a model file")
         try:
+            if path.exists() and not path.is_file():
+                # A pipe or a device would be waited for, or read, without end.
+                what = "a folder" if path.is_dir() else "a pipe or a device"
+                raise CheckpointError(f"{path} is {what}, not a model file")
             with safe_open(path, framework="pt") as file:
                 metadata = self._parse_header(file.metadata() or {}, path)
                 # Copies: the tensors of an open file are views of the mapped file itself.
@@ -88,8 +90,8 @@ class FileFormat:
                 f"{path} is a safetensors file, but not {self.noun} that fspll saved"
             )
         version = header.get("format_version", "")
-        if not version.isdecimal():
-            raise CheckpointError(f"{path} is damaged: its format version is {version!r}")
+        if not version.isdecimal() or len(version) > 9:
+            raise CheckpointError(f"{path} is damaged: its format version is {version[:20]!r}")
         if int(version) > self.version:
             raise CheckpointError(
                 f"{path} has format version {version}, but this fspll {__version__} reads up to "
@@ -97,7 +99,7 @@ class FileFormat:
             )
         try:
             metadata = json.loads(header.get("metadata", ""))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:  # the latter: brackets without end
             raise CheckpointError(f"{path} is damaged: its metadata is not JSON") from error
         if not isinstance(metadata, dict):
             raise CheckpointError(f"{path} is damaged: its metadata is not a JSON object")

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from fspll.cli import data
 from fspll.datasets import catalogue
-from fspll.datasets.catalogue import Archive
+from fspll.datasets.checks import Archive
 from fspll.errors import DataError, InputError
 from fspll.files import data_dir
 
@@ -139,6 +139,19 @@ def test_check_names_what_is_damaged(source):
     assert str(result.exception) == "omniglot is damaged; see the lines above"
     assert "omniglot: damaged; member 'images_background/Greek/character01/" in result.output
     assert "MSRCv2: absent" in result.output  # the survey goes on behind the damaged one
+
+
+def test_list_waits_for_no_heavy_package():
+    code = (
+        "import sys; from fspll.cli.main import app; app(['data', 'list'], standalone_mode=False); "
+        "print({'torch', 'sklearn'} & set(sys.modules))"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    *rows, heavy = shown.stdout.splitlines()
+    assert len(rows) == 5
+    assert heavy == "set()"
 
 
 def test_command_module_is_light():

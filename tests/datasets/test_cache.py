@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shutil
+import signal
+import subprocess
+import sys
 from collections import namedtuple
 from functools import partial
 
@@ -111,6 +115,26 @@ def test_an_interrupted_decode_leaves_nothing(source, error):
     assert list(decoded_dir().iterdir()) == []
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
+def test_the_next_build_removes_what_a_killed_decode_left(source):
+    script = (
+        "import os, signal, sys; from pathlib import Path; import numpy as np\n"
+        "from fspll.datasets.cache import CacheEntry\n"
+        "entry = CacheEntry.of('things-4', [Path(sys.argv[1])], size=4)\n"
+        "kill = lambda: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "entry.build([kill], (4, 3), {})\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", script, str(source)], check=False, timeout=60)
+    assert killed.returncode == -signal.SIGKILL
+    (left,) = decoded_dir().iterdir()
+    assert re.fullmatch(r"\.things-4-.*\.npy\.\d+\.part", left.name)
+    stranger = left.with_name(left.name.replace("things-4", "things-5"))
+    stranger.touch()
+    source.write_bytes(b"another state of the source")
+    entry, _ = build(source)
+    assert sorted(decoded_dir().iterdir()) == [stranger, entry.about_path, entry.images_path]
+
+
 def test_a_full_disk_is_noticed_before_decoding(source, monkeypatch):
     usage = namedtuple("usage", "free")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(2_000_000))
@@ -200,6 +224,16 @@ def test_large_photos_are_reduced_faithfully():
     ramp = np.tile(np.linspace(0, 255, 800).astype(np.uint8), (800, 1))
     pixels = read_picture(encode(Image.fromarray(ramp), "JPEG"), "ramp", size=20, channels=1)
     np.testing.assert_allclose(pixels[10], (np.arange(20) + 0.5) * 255 / 20, atol=4)
+
+
+def test_drawings_are_scaled_without_echoes():
+    page = np.full((100, 100), 255, dtype=np.uint8)
+    page[:, 48:52] = 0  # one stroke, as wide as one pixel of the result
+    photo = read_picture(encode(Image.fromarray(page)), "page", size=25, channels=1)
+    drawn = read_picture(encode(Image.fromarray(page)), "page", size=25, channels=1, drawing=True)
+    assert (drawn[:, 12] == 0).all()
+    assert (np.delete(drawn, 12, axis=1) == 255).all()
+    assert (np.delete(photo, 12, axis=1) < 255).any()
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,14 @@ def test_bright_ink_sorted_characters_and_drawers_in_order(root):
     assert blocks[:, :, 20:].max() == 0  # paper
 
 
+def test_strokes_are_solid_and_leave_no_echo_on_the_paper(root):
+    images = load("all", root, rotations=False).images.reshape(5, 20, 28, 28)
+    widest = images[4, 0]  # its bar fills the rows 8 to 19 and the columns 0 to 90 of 105
+    np.testing.assert_array_equal(np.flatnonzero(widest.any(axis=1)), [2, 3, 4, 5])
+    np.testing.assert_array_equal(np.flatnonzero(widest.any(axis=0)), np.arange(25))
+    assert (widest[3:5, :24] == 255).all()
+
+
 def test_quarter_turns_are_new_classes_after_the_upright_ones(root):
     upright = load("all", root, rotations=False)
     turned = load("all", root)
@@ -158,6 +166,7 @@ def shared_cache(tmp_path_factory):
 def real_omniglot(real_data, shared_cache, monkeypatch):
     """The real folder, decoded by the first test that asks and cached for the others."""
     root = real_data("omniglot/images_background.zip").parent
+    monkeypatch.setenv("HOME", str(shared_cache))
     monkeypatch.setenv("XDG_CACHE_HOME", str(shared_cache))
     monkeypatch.setenv("LOCALAPPDATA", str(shared_cache))
     load_omniglot("test", root=root)
@@ -190,6 +199,7 @@ def test_real_drawings_are_bright_ink_on_dark_paper(real_omniglot):
     peaks = images.max(axis=(1, 2))
     assert peaks.min() > 128
     assert np.median(peaks) == 255
+    assert ((images > 0) & (images <= 30)).mean() < 0.01  # the paper is clean
 
 
 def test_real_cached_load_takes_less_than_a_second(real_omniglot):

@@ -26,7 +26,7 @@ from fspll.errors import DataError, InputError
 # The commands import the data sets when they run: ``fspll --help`` should not wait for them.
 if TYPE_CHECKING:
     from fspll.datasets.catalogue import State
-    from fspll.datasets.fetch import Progress as Report
+    from fspll.datasets.download import Progress as Report
 
 app = typer.Typer(help="List, fetch and verify the data sets.", no_args_is_help=True)
 

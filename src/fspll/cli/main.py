@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import typer
 from rich.markup import escape
+from typer.core import TyperGroup
 
 from fspll._version import __version__
 from fspll.cli import data, demo
 from fspll.cli.console import err
 from fspll.errors import FsPLLError
 
+
+class _Commands(TyperGroup):
+    """The commands; Ctrl-C is answered here, before typer makes a silent exit of it."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            err.print("stopped; what was finished is kept")
+            raise typer.Exit(130) from None
+
+
 app = typer.Typer(
     name="fspll",
+    cls=_Commands,
     help="Learn from a handful of samples whose labels are ambiguous.",
     no_args_is_help=True,
     add_completion=False,
@@ -47,11 +62,10 @@ def main() -> None:
     try:
         app()
     except FsPLLError as error:
-        err.print(f"[bold red]error:[/] {escape(str(error))}", soft_wrap=True)
+        # One line, whatever a file name or a library's own message may hold.
+        sentence = " ".join(str(error).split())
+        err.print(f"[bold red]error:[/] {escape(sentence)}", soft_wrap=True)
         sys.exit(2)
-    except KeyboardInterrupt:
-        err.print("stopped; what was finished is kept")
-        sys.exit(130)
 
 
 if __name__ == "__main__":

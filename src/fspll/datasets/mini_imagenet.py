@@ -28,7 +28,7 @@ SPLITS = {"train": slice(0, 1), "val": slice(1, 2), "test": slice(2, 3), "meta-t
 
 
 @dataclass(frozen=True)
-class _Row:
+class Row:
     """One line of a CSV file; ``where`` names it as a spreadsheet would, the header being row 1."""
 
     filename: str
@@ -109,8 +109,8 @@ def _find_files(folder: Path) -> tuple[Path, list[Path]]:
 def _decode(
     entry: CacheEntry, pictures: Path, tables: list[Path], size: int, progress: Progress | None
 ) -> Decoded:
-    parts = [_read_table(table) for table in tables]
-    _check_disjoint(parts)
+    parts = [read_table(table) for table in tables]
+    check_disjoint(parts)
     with open_source(pictures) as source:
         # A zip may hold the photos under images/, and some copies have a folder a class.
         by_name = {PurePosixPath(name).name: name for name in source.names}
@@ -139,9 +139,9 @@ def _read(source: Source, name: str, where: str, size: int) -> np.ndarray:
     return read_picture(data, f"{where}: {name!r} in {source.path}", size=size, channels=3)
 
 
-def _read_table(path: Path) -> list[_Row]:
+def read_table(path: Path) -> list[Row]:
     """Read the rows of a split."""
-    rows: list[_Row] = []
+    rows: list[Row] = []
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.reader(file)
@@ -161,7 +161,7 @@ def _read_table(path: Path) -> list[_Row]:
                 for column, value in zip(("filename", "label"), values, strict=True):
                     if not value:
                         raise DataError(f"{where} {column!r}: the cell is empty")
-                rows.append(_Row(values[0], values[1], f"{where} 'filename'"))
+                rows.append(Row(values[0], values[1], f"{where} 'filename'"))
     except (OSError, csv.Error, UnicodeDecodeError) as error:
         raise DataError(f"{path} cannot be read as a CSV file: {error}") from error
     if not rows:
@@ -169,10 +169,10 @@ def _read_table(path: Path) -> list[_Row]:
     return rows
 
 
-def _check_disjoint(parts: list[list[_Row]]) -> None:
+def check_disjoint(parts: list[list[Row]]) -> None:
     """Refuse a class in two splits and a photo listed twice: both leak test data."""
-    photos: dict[str, _Row] = {}
-    home: dict[str, tuple[int, _Row]] = {}
+    photos: dict[str, Row] = {}
+    home: dict[str, tuple[int, Row]] = {}
     for index, rows in enumerate(parts):
         for row in rows:
             part, first = home.setdefault(row.label, (index, row))

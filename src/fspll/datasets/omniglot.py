@@ -148,7 +148,7 @@ def _decode(
 def _read_ink(source: Source, name: str, size: int) -> np.ndarray:
     """Return one drawing with bright ink, of shape (size, size)."""
     where = f"{name} in {source.path}"
-    return 255 - read_picture(source.read(name), where, size=size, channels=1)
+    return 255 - read_picture(source.read(name), where, size=size, channels=1, drawing=True)
 
 
 def _check_complete(sources: list[Path], counts: list[int]) -> None:

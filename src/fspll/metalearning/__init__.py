@@ -1,0 +1,1 @@
+"""Meta-training: regimes, objectives, the trainer, MAML."""
