@@ -29,6 +29,7 @@ from torch import Tensor
 _PAIRS_AT_ONCE = 1 << 20  # pairs in work at a time: small enough for the processor's caches
 _MOST_PAIRS = 1 << 24  # pairs of one task, beyond which memory (some 500 MB) forbids this way
 _MINIMUM_PASSES = 12  # up to this k, repeated minima beat a top-k search
+_FEATURES_AT_ONCE = 1 << 22  # features gathered at a time where distances are computed again
 _CANCELLED = 1e-2  # squared distances below this share of the norms are computed again, exactly
 
 
@@ -154,7 +155,7 @@ def neighbors(square: Tensor, embeddings: Tensor, norms: Tensor, k: int) -> Tens
     rounding = torch.finfo(square.dtype).eps * (8 + 4 * embeddings.shape[-1] ** 0.5)
     margin = rounding * (norms.unsqueeze(-1) + threshold)
     low, high = threshold - margin, threshold + margin
-    close = (square <= high).sum(dim=-1) - (square < low).sum(dim=-1)
+    close = torch.count_nonzero(square <= high, dim=-1) - torch.count_nonzero(square < low, dim=-1)
     task, row = (close > 1).nonzero(as_tuple=True)  # one is the k-th itself
     if len(task):
         mine = square[task, row]
@@ -168,7 +169,8 @@ def neighbors(square: Tensor, embeddings: Tensor, norms: Tensor, k: int) -> Tens
 
 def _put_exact(square: Tensor, embeddings: Tensor, t: Tensor, i: Tensor, j: Tensor) -> None:
     """Compute some squared distances again, from differences."""
-    for part in torch.arange(len(t), device=square.device).split(1 << 16):
+    at_once = max(1, _FEATURES_AT_ONCE // embeddings.shape[-1])
+    for part in torch.arange(len(t), device=square.device).split(at_once):
         a, b = embeddings[t[part], i[part]], embeddings[t[part], j[part]]
         square[t[part], i[part], j[part]] = (a - b).square().sum(dim=-1)
 

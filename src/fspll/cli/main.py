@@ -10,7 +10,7 @@ from rich.markup import escape
 from typer.core import TyperGroup
 
 from fspll._version import __version__
-from fspll.cli import data, demo
+from fspll.cli import data, demo, evaluate, train
 from fspll.cli.console import err
 from fspll.errors import FsPLLError
 
@@ -36,6 +36,8 @@ app = typer.Typer(
 )
 app.add_typer(data.app, name="data")
 app.command("demo")(demo.demo)
+app.command("train")(train.train)
+app.command("evaluate")(evaluate.evaluate)
 
 
 def _print_version(wanted: bool) -> None:
@@ -60,7 +62,7 @@ def _options(
 def main() -> None:
     """Run the command line; exit 2 with one sentence on bad input, 130 on Ctrl-C."""
     try:
-        app()
+        app(prog_name="fspll")  # also when run as `python -m fspll`
     except FsPLLError as error:
         # One line, whatever a file name or a library's own message may hold.
         sentence = " ".join(str(error).split())

@@ -10,6 +10,7 @@ from fspll.embeddings.checkpoints import (
     save_checkpoint,
 )
 from fspll.embeddings.conv4 import Conv4
+from fspll.embeddings.conv4_classifier import Conv4Classifier
 from fspll.embeddings.encoder import (
     Embedding,
     Encoder,
@@ -17,7 +18,7 @@ from fspll.embeddings.encoder import (
     available_models,
     load_embedding,
 )
-from fspll.embeddings.inputs import InputSpec, prepare_images
+from fspll.embeddings.inputs import InputSpec, image_tensor, prepare_images
 from fspll.embeddings.resnet12 import ResNet12
 from fspll.embeddings.untrained import untrained_encoder
 
@@ -25,6 +26,7 @@ __all__ = [
     "ARCHITECTURES",
     "Checkpoint",
     "Conv4",
+    "Conv4Classifier",
     "Embedding",
     "Encoder",
     "FunctionEncoder",
@@ -33,6 +35,7 @@ __all__ = [
     "available_models",
     "build_network",
     "describe_network",
+    "image_tensor",
     "load_checkpoint",
     "load_embedding",
     "network_from_tensors",

@@ -9,11 +9,12 @@ import torch
 from torch import nn
 
 from fspll.embeddings.conv4 import Conv4
+from fspll.embeddings.conv4_classifier import Conv4Classifier
 from fspll.embeddings.resnet12 import ResNet12
 from fspll.errors import InputError, InputTypeError
 
-ARCHITECTURES: dict[str, type[Conv4] | type[ResNet12]] = {
-    network.architecture: network for network in (Conv4, ResNet12)
+ARCHITECTURES: dict[str, type[Conv4] | type[ResNet12] | type[Conv4Classifier]] = {
+    network.architecture: network for network in (Conv4, ResNet12, Conv4Classifier)
 }
 
 
@@ -22,7 +23,7 @@ def build_network(architecture: str, *, seed: int | None = None, **settings: Any
 
     Parameters
     ----------
-    architecture : {"conv4", "resnet12"}
+    architecture : {"conv4", "resnet12", "conv4-classifier"}
         Name of the architecture.
     seed : int, optional
         Seed of the initial weights; torch's global generator is left as it was. Without a seed

@@ -154,6 +154,21 @@ def prepare_arrays(X: Any, *, first_index: int = 0) -> Tensor:
     return values
 
 
+def image_tensor(images: np.ndarray) -> Tensor:
+    """Turn the uint8 pictures of an image set into what a network takes, with nothing to guess.
+
+    Parameters
+    ----------
+    images : uint8 array of shape (n, H, W) or (n, H, W, C)
+
+    Returns
+    -------
+    float32 Tensor of shape (n, C, H, W), in [0, 1]
+    """
+    pictures = torch.from_numpy(np.ascontiguousarray(images)).float().div_(255)
+    return pictures.unsqueeze(1) if pictures.ndim == 3 else pictures.permute(0, 3, 1, 2)
+
+
 def collect_samples(X: Any) -> Tensor | np.ndarray | list[Any]:
     """Return X as something that can be cut into batches: a tensor, a matrix, or pictures."""
     if hasattr(X, "toarray"):

@@ -1,4 +1,4 @@
-"""Prototype methods on many tasks at once, from embeddings computed once.
+"""Methods on many tasks: prototypes all at once from embeddings computed once, MAML one by one.
 
 Shapes: B tasks, n support samples, q queries, l classes, m features.
 """
@@ -10,10 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from fspll.datasets.images import ImageSet
+from fspll.embeddings import image_tensor
 from fspll.episodes import Tasks
 from fspll.errors import InputError
+from fspll.metalearning.maml import solve_task
 from fspll.rectification import Settings, distances, rectify
 
 _FEATURES_AT_ONCE = 1 << 26  # gathered support and query features, 256 MB in float32
@@ -91,3 +94,23 @@ def score_tasks(features: Tensor, tasks: Tasks, method: PrototypeMethod) -> Scor
         query.append((predicted == query_truth).float().mean(-1))
         support.append((rectified.confidence.argmax(-1) == support_truth).float().mean(-1))
     return Scores(torch.cat(query).cpu().numpy(), torch.cat(support).cpu().numpy())
+
+
+def score_maml(
+    network: nn.Module, data: ImageSet, tasks: Tasks, *, steps: int, rate: float
+) -> Scores:
+    """Adapt a MAML network to each task of a batch and score it, as :func:`score_tasks` does."""
+    query, support = [], []
+    for rows, candidates in zip(
+        np.concatenate([tasks.support, tasks.query], axis=1), tasks.candidates, strict=True
+    ):
+        known, guessed = solve_task(
+            network,
+            image_tensor(data.images[rows]),
+            torch.from_numpy(candidates),
+            steps=steps,
+            rate=rate,
+        )
+        support.append(np.mean(known.numpy() == tasks.support_labels))
+        query.append(np.mean(guessed.numpy() == tasks.query_labels))
+    return Scores(np.array(query), np.array(support))

@@ -43,3 +43,28 @@ def summarize(values: np.ndarray) -> Summary:
     # Student's t: with few tasks the normal quantile 1.96 would be too sure.
     half_width = float(stats.t.ppf(0.975, len(values) - 1) * std / np.sqrt(len(values)))
     return Summary(float(values.mean()), std, half_width, len(values))
+
+
+def signed_rank_p(values: np.ndarray, others: np.ndarray) -> float:
+    """Return the two-sided p-value of Wilcoxon's signed-rank test on paired tasks.
+
+    Parameters
+    ----------
+    values, others : arrays of shape (n_tasks,)
+        Figures of two methods on the same tasks.
+
+    Returns
+    -------
+    float
+        1.0 when the two never differ.
+
+    Examples
+    --------
+    >>> signed_rank_p(np.array([0.5, 0.5]), np.array([0.5, 0.5]))
+    1.0
+    """
+    difference = np.asarray(values, dtype=float) - np.asarray(others, dtype=float)
+    if not difference.any():
+        return 1.0
+    # The normal approximation: exact tables do not exist with ties, and accuracies tie often.
+    return float(stats.wilcoxon(difference, method="approx").pvalue)

@@ -1,8 +1,8 @@
 """What meta-training minimises: small pure functions of one episode's distances.
 
 Shapes: n samples (support or queries), l classes. ``log_p`` is the log of Eq. (4), of shape
-``(..., n, l)``; ``candidates`` is bool of the same shape. Each returns the mean over samples, and the
-mean over leading dimensions: a scalar.
+``(..., n, l)``; ``candidates`` is bool of the same shape. Each objective returns a scalar, the mean
+over samples.
 """
 
 from __future__ import annotations

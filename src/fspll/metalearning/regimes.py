@@ -169,7 +169,12 @@ def _labels(kind: str, candidates: object, truth: object) -> Tensor:
 
 REGIMES = {
     "fspll": Regime(
-        "candidates", "none", "largest-probability", 10, 0.5, "the paper's FsPLL: unlabelled queries"
+        "candidates",
+        "none",
+        "largest-probability",
+        10,
+        0.5,
+        "the paper's FsPLL",
     ),
     "fspll-nm": Regime(
         "candidates", "none", "largest-probability", 10, 0.0, "FsPLL without the neighbourhood"

@@ -1,0 +1,101 @@
+"""``fspll evaluate``: methods x settings on meta-test tasks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+from rich.table import Table
+
+from fspll.cli.console import out, progress_bar
+from fspll.errors import InputError, InputTypeError
+
+if TYPE_CHECKING:
+    from fspll.embeddings import Encoder
+    from fspll.experiments.comparison import Row
+
+
+def evaluate(
+    checkpoints: list[Path] = typer.Argument(..., help="Model files, or folders of fspll train."),
+    dataset: str = typer.Option("glyphs", help="glyphs, omniglot, mini-imagenet, or a folder."),
+    root: Path | None = typer.Option(None, help="Where the data set's files are."),
+    methods: str = typer.Option("PN,FsPLL-nM,FsPLL", help="Methods, separated by commas."),
+    n_way: str = typer.Option("5,10,20,30", help="Classes a task (N2)."),
+    n_shot: str = typer.Option("5,10", help="Support samples a class (K2)."),
+    r: str = typer.Option("1,2,3", help="Extra labels a sample; 0 means precise labels."),
+    p: float = typer.Option(1.0, help="Share of ambiguous samples."),
+    tasks: int = typer.Option(100, min=2, help="Tasks a setting."),
+    seed: int = typer.Option(0, min=0),
+    against: str | None = typer.Option(None, help="METHOD or MODEL:METHOD to test against."),
+    maml_steps: int = typer.Option(10, min=1, help="MAML: steps of adaptation."),
+    save: Path | None = typer.Option(None, help="Write the rows to a .csv or .json file."),
+) -> None:
+    """Evaluate checkpoints on meta-test tasks: mean ± 95% interval, and a signed-rank test."""
+    from fspll.cli.datasets import load_split, numbers
+    from fspll.experiments.comparison import compare, settings_grid, write_rows
+
+    encoders = [_load(path) for path in checkpoints]
+    if len({encoder.name for encoder in encoders}) < len(encoders):
+        raise InputError("two checkpoints have the same name; rename one of their folders")
+    data = load_split(dataset, "test", root)
+    settings = settings_grid(
+        data,
+        numbers(n_way, "--n-way"),
+        numbers(n_shot, "--n-shot"),
+        numbers(r, "--r"),
+        p,
+    )
+    with progress_bar() as progress:
+        bar = progress.add_task(f"evaluating on {data.name}", total=len(settings))
+        rows = compare(
+            encoders,
+            data,
+            settings,
+            methods.split(","),
+            n_tasks=tasks,
+            seed=seed,
+            against=against,
+            maml_steps=maml_steps,
+            progress=lambda done, total: progress.update(bar, completed=done, total=total),
+        )
+    out.print(_table(rows, data.name, against))
+    if save is not None:
+        training = {encoder.name: encoder.metadata.get("training") for encoder in encoders}
+        write_rows(rows, save, {"data": data.name, "training": training})
+        out.print(f"written to {save}", soft_wrap=True)
+
+
+def _load(path: Path) -> Encoder:
+    from fspll.embeddings import Encoder, load_embedding
+    from fspll.metalearning.trainer import MODEL
+
+    encoder = load_embedding(path / MODEL if path.is_dir() else path)
+    if not isinstance(encoder, Encoder):
+        raise InputTypeError(f"{path} does not hold a network")
+    if path.name == MODEL or path.is_dir():
+        encoder.name = (path if path.is_dir() else path.parent).resolve().name
+    return encoder
+
+
+def _table(rows: list[Row], data: str, against: str | None) -> Table:
+    first = rows[0]
+    table = Table(title=f"{data}, {first.n_tasks} tasks a line, seed {first.seed}")
+    several = len({row.checkpoint for row in rows}) > 1
+    headings = ["N2", "K2", "r", "method", "accuracy", "std", "support right"]
+    for heading in headings + ([f"p against {against}"] if against else []):
+        table.add_column(heading, justify="left" if heading == "method" else "right")
+    before = (first.n_way, first.n_shot, first.r)
+    for row in rows:
+        here = (row.n_way, row.n_shot, row.r)
+        if here != before:
+            table.add_section()
+            before = here
+        cells = [str(figure) for figure in here]
+        cells.append(f"{row.checkpoint}: {row.method}" if several else row.method)
+        cells.append(f"{row.mean:.3f} ± {row.half_width:.3f}")
+        cells += [f"{row.std:.3f}", f"{row.support_mean:.3f}"]
+        if against:
+            cells.append("" if row.p_value is None else f"{row.p_value:.2g}")
+        table.add_row(*cells)
+    return table

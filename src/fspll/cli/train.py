@@ -1,0 +1,115 @@
+"""``fspll train``: meta-train an embedding, under any regime."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from fspll.cli.console import err, out
+from fspll.errors import InputError, MissingPackageError
+
+if TYPE_CHECKING:
+    from fspll.metalearning.trainer import Observer, Report
+
+
+def train(
+    folder: Path = typer.Option(..., "--out", help="Folder for the model, its log and its state."),
+    dataset: str = typer.Option("glyphs", help="glyphs, omniglot, mini-imagenet, or a folder."),
+    root: Path | None = typer.Option(None, help="Where the data set's files are."),
+    regime: str = typer.Option("leave-one-out", help="What is learnt from; see docs/method.md."),
+    r: str = typer.Option("1", help="Extra labels a sample; several (0,1,2,3) take turns."),
+    p: float = typer.Option(1.0, help="Share of ambiguous samples."),
+    n_way: int = typer.Option(30, help="Classes a task (N1)."),
+    n_shot: int = typer.Option(5, help="Support samples a class (K1)."),
+    n_query: int = typer.Option(15, help="Queries a class."),
+    tasks: int = typer.Option(100, help="Tasks an epoch (T)."),
+    epochs: int = typer.Option(20, help="Rounds over the tasks."),
+    fresh: bool = typer.Option(False, help="Draw new tasks every epoch instead of the same T."),
+    update: str = typer.Option("task", help="A step a task, or a step an epoch: task | epoch."),
+    meta_batch: int = typer.Option(1, help="Tasks a step, when not 1 or all."),
+    optimizer: str = typer.Option("adam", help="adam or sgd."),
+    learning_rate: float = typer.Option(1e-3),
+    halve_every: int = typer.Option(20, help="Epochs between halvings of the rate; 0 never."),
+    metric: str = typer.Option("euclidean", help="euclidean or sqeuclidean."),
+    architecture: str = typer.Option("conv4"),
+    held_out: int = typer.Option(0, help="Meta-training characters kept to choose the best epoch."),
+    patience: int = typer.Option(0, help="Stop after so many epochs without a better one."),
+    inner_steps: int = typer.Option(5, help="MAML: steps on the support set."),
+    inner_rate: float = typer.Option(0.5, help="MAML: their learning rate."),
+    first_order: bool = typer.Option(False, help="MAML: leave out second-order terms."),
+    seed: int = typer.Option(0),
+    device: str = typer.Option("auto", help="auto, cpu, cuda or mps."),
+    save_every: int = typer.Option(50, min=1, help="Steps between saves of the state."),
+    restart: bool = typer.Option(False, help="Forget an earlier run in the folder."),
+    tensorboard: bool = typer.Option(False, help="Also write TensorBoard scalars."),
+) -> None:
+    """Meta-train an embedding network; Ctrl-C stops it, the same command goes on."""
+    from fspll.cli.datasets import load_split, numbers
+    from fspll.cli.progress import TrainingBar
+    from fspll.metalearning.plan import TrainingPlan
+    from fspll.metalearning.trainer import train as run
+
+    if update not in ("task", "epoch"):
+        raise InputError(f"--update is task or epoch, not {update!r}")
+    plan = TrainingPlan(
+        regime=regime.lower(),
+        n_way=n_way,
+        n_shot=n_shot,
+        n_query=n_query,
+        r=tuple(numbers(r, "--r")),
+        p=p,
+        n_tasks=tasks,
+        fresh=fresh,
+        epochs=epochs,
+        tasks_per_step=tasks if update == "epoch" else meta_batch,
+        optimizer=optimizer,
+        learning_rate=learning_rate,
+        halve_every=halve_every,
+        metric=metric,
+        architecture=architecture,
+        held_out=held_out,
+        patience=patience,
+        seed=seed,
+        inner_steps=inner_steps,
+        inner_rate=inner_rate,
+        first_order=first_order,
+    )
+    data = load_split(dataset, "train", root)
+    observers: list[Observer] = [_scalars(folder / "tensorboard")] if tensorboard else []
+    with TrainingBar(plan.total_steps) as bar:
+        trained = run(
+            data,
+            plan,
+            folder,
+            device=device,
+            save_every=save_every,
+            restart=restart,
+            observers=(bar.observe, *observers),
+        )
+    if not trained.finished:
+        err.print(f"stopped at step {trained.step} of {plan.total_steps}; run it again to go on")
+        raise typer.Exit(130)
+    out.print(f"trained for {trained.step} steps: {trained.model}", soft_wrap=True)
+    if trained.best_epoch >= 0:
+        out.print(f"best epoch {trained.best_epoch + 1}, held-out figure {trained.best_figure:.3f}")
+
+
+def _scalars(folder: Path) -> Observer:
+    """Return an observer that writes TensorBoard scalars."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise MissingPackageError("tensorboard", "tensorboard", "--tensorboard") from None
+    writer = SummaryWriter(str(folder))
+
+    def observe(report: Report) -> None:
+        figures = report._asdict()
+        for name in ("loss", "query_accuracy", "learning_rate", "held_out"):
+            if figures[name] is not None:
+                writer.add_scalar(name, figures[name], report.step)
+        if report.step == report.total_steps:
+            writer.flush()
+
+    return observe

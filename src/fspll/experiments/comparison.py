@@ -1,0 +1,170 @@
+"""Checkpoints x methods x settings on meta-test tasks, as rows with intervals and p-values."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from fspll.datasets.images import ImageSet
+from fspll.embeddings import Conv4Classifier, Encoder
+from fspll.episodes import Setting, TaskSource
+from fspll.errors import InputError
+from fspll.experiments.evaluation import METHODS, Scores, score_maml, score_tasks
+from fspll.experiments.features import embed_images
+from fspll.experiments.statistics import signed_rank_p, summarize
+from fspll.files import write_beside
+
+
+@dataclass(frozen=True)
+class Row:
+    """One method of one checkpoint in one setting.
+
+    ``p_value`` is that of the signed-rank test of query accuracies against the reference method on
+    the same tasks; None for the reference itself, or when there is none.
+    """
+
+    checkpoint: str
+    method: str
+    n_way: int
+    n_shot: int
+    n_query: int
+    r: int
+    p: float
+    n_tasks: int
+    seed: int
+    mean: float
+    std: float
+    half_width: float
+    support_mean: float
+    p_value: float | None = None
+
+
+def settings_grid(
+    data: ImageSet, n_way: Iterable[int], n_shot: Iterable[int], r: Iterable[int], p: float = 1.0
+) -> list[Setting]:
+    """Return the settings of a grid; queries are 15 a class, or what the shots leave over."""
+    fewest = int(data.samples_per_class.min())
+    shots = list(n_shot)
+    for k in shots:
+        if k >= fewest:
+            raise InputError(f"n_shot = {k} leaves no query: a class of {data.name} has {fewest}")
+    ways, extras = list(n_way), list(r)
+    return [Setting(n, k, min(15, fewest - k), e, p) for e in extras for n in ways for k in shots]
+
+
+def compare(
+    encoders: Sequence[Encoder],
+    data: ImageSet,
+    settings: Sequence[Setting],
+    methods: Sequence[str],
+    *,
+    n_tasks: int = 100,
+    seed: int = 0,
+    against: str | None = None,
+    maml_steps: int = 10,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Row]:
+    """Run every method of every checkpoint on the same meta-test tasks.
+
+    Parameters
+    ----------
+    encoders : sequence of Encoder
+        MAML networks are adapted to each task; other networks embed the data once.
+    data : ImageSet
+        The meta-test classes.
+    settings, methods
+        What to run; methods are names of :data:`fspll.experiments.evaluation.METHODS`.
+    n_tasks, seed : int
+        Tasks a setting, and which.
+    against : str, optional
+        The method, or "checkpoint:method", that p-values compare with.
+    maml_steps : int
+        Steps of adaptation of MAML networks.
+    progress : callable, optional
+        Called as ``progress(done, total)`` after every setting.
+    """
+    unknown = [name for name in methods if name not in METHODS]
+    if unknown:
+        raise InputError(f"method must be one of {', '.join(METHODS)}, not {unknown[0]!r}")
+    features = {
+        id(encoder): embed_images(encoder, data)
+        for encoder in encoders
+        if not isinstance(encoder.network, Conv4Classifier)
+    }
+    rows: list[Row] = []
+    for done, setting in enumerate(settings, start=1):
+        tasks = TaskSource(data.labels, setting, seed, data.class_names).batch(range(n_tasks))
+        scores: dict[tuple[str, str], Scores] = {}
+        for encoder in encoders:
+            if id(encoder) in features:
+                for method in methods:
+                    scores[encoder.name, method] = score_tasks(
+                        features[id(encoder)], tasks, METHODS[method]
+                    )
+            else:
+                plan = encoder.metadata.get("training", {}).get("plan", {})
+                scores[encoder.name, "MAML"] = score_maml(
+                    encoder.network,
+                    data,
+                    tasks,
+                    steps=maml_steps,
+                    rate=float(plan.get("inner_rate", 0.5)),
+                )
+        rows += _rows(scores, setting, seed, against)
+        if progress is not None:
+            progress(done, len(settings))
+    return rows
+
+
+def _rows(
+    scores: dict[tuple[str, str], Scores], setting: Setting, seed: int, against: str | None
+) -> list[Row]:
+    reference = None
+    if against is not None:
+        wanted = [key for key in scores if against in (key[1], ":".join(key))]
+        if not wanted:
+            known = ", ".join(":".join(key) for key in scores)
+            raise InputError(f"nothing evaluated is called {against!r}; there are {known}")
+        reference = wanted[0]
+    rows = []
+    for (checkpoint, method), score in scores.items():
+        figures = summarize(score.query_accuracy)
+        compared = reference is not None and (checkpoint, method) != reference
+        rows.append(
+            Row(
+                checkpoint=checkpoint,
+                method=method,
+                **asdict(setting),
+                n_tasks=figures.n_tasks,
+                seed=seed,
+                mean=figures.mean,
+                std=figures.std,
+                half_width=figures.half_width,
+                support_mean=float(score.support_accuracy.mean()),
+                p_value=signed_rank_p(score.query_accuracy, scores[reference].query_accuracy)
+                if compared and reference is not None
+                else None,
+            )
+        )
+    return rows
+
+
+def write_rows(rows: Sequence[Row], path: Path, about: dict[str, Any]) -> None:
+    """Write rows as CSV or, with what made them, as JSON, by the ending of ``path``."""
+    records = [asdict(row) for row in rows]
+    with write_beside(path) as beside, beside.open("w", newline="") as file:
+        if path.suffix == ".csv":
+            writer = csv.DictWriter(file, fieldnames=list(records[0]))
+            writer.writeheader()
+            writer.writerows(records)
+        elif path.suffix == ".json":
+            json.dump({**about, "torch": torch.__version__, "rows": records}, file, indent=1)
+            file.write("\n")
+        else:
+            raise InputError(f"results are written as .csv or .json, not {path.name}")

@@ -1,0 +1,120 @@
+"""The state of a training run in one file, so that a killed run goes on where it was."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from fspll.errors import CheckpointError
+from fspll.metalearning.plan import TrainingPlan
+from fspll.tensorfiles import FileFormat
+
+FORMAT = FileFormat("fspll-training", version=1, noun="a training state")
+
+
+@dataclass
+class Progress:
+    """How far a run has come.
+
+    Attributes
+    ----------
+    step : int
+        Optimiser steps done.
+    best_figure, best_epoch : float, int
+        Of the held-out classes; -1 when none was judged yet.
+    best : dict of str to Tensor
+        The network of the best epoch; empty without held-out classes.
+    """
+
+    step: int = 0
+    best_figure: float = -1.0
+    best_epoch: int = -1
+    best: dict[str, Tensor] | None = None
+
+    def keep_if_better(self, figure: float, epoch: int, network: nn.Module) -> None:
+        """Remember the network when its figure beats the best so far."""
+        if figure > self.best_figure:
+            self.best_figure, self.best_epoch = figure, epoch
+            self.best = {name: t.detach().clone() for name, t in network.state_dict().items()}
+
+
+def save_state(
+    path: Path,
+    plan: TrainingPlan,
+    network: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    progress: Progress,
+) -> None:
+    """Write everything that a resumed run needs; tasks follow from the seed and the step."""
+    tensors = {f"network.{name}": tensor for name, tensor in network.state_dict().items()}
+    for index, parameter in enumerate(_parameters(optimizer)):
+        for name, value in optimizer.state[parameter].items():
+            if isinstance(value, Tensor):
+                tensors[f"optimizer.{index}.{name}"] = value
+    tensors |= {f"best.{name}": tensor for name, tensor in (progress.best or {}).items()}
+    FORMAT.write(
+        path,
+        tensors,
+        {
+            "plan": plan.to_dict(),
+            "step": progress.step,
+            "best_figure": progress.best_figure,
+            "best_epoch": progress.best_epoch,
+        },
+    )
+
+
+def load_state(
+    path: Path, plan: TrainingPlan, network: nn.Module, optimizer: torch.optim.Optimizer
+) -> Progress:
+    """Put a saved state into a new network and optimiser of the same plan.
+
+    Raises
+    ------
+    CheckpointError
+        When the file is damaged or belongs to another plan; the message names the setting.
+    """
+    tensors, metadata = FORMAT.read(path)
+    _check_plan(path, plan, metadata.get("plan"))
+    parts: dict[str, dict[str, Tensor]] = {"network": {}, "optimizer": {}, "best": {}}
+    for name, tensor in tensors.items():
+        part, _, rest = name.partition(".")
+        parts.setdefault(part, {})[rest] = tensor
+    try:
+        # Values are copied into the tensors of the new network, which keep their memory layout: the
+        # resumed run then takes the same kernels and ends at the same bits.
+        network.load_state_dict(parts["network"])
+        parameters = _parameters(optimizer)
+        for name, value in parts["optimizer"].items():
+            index, _, entry = name.partition(".")
+            parameter = parameters[int(index)]
+            if value.shape == parameter.shape:
+                value = torch.zeros_like(parameter).copy_(value)
+            optimizer.state[parameter][entry] = value
+        return Progress(
+            step=int(metadata["step"]),
+            best_figure=float(metadata["best_figure"]),
+            best_epoch=int(metadata["best_epoch"]),
+            best=parts["best"] or None,
+        )
+    except (KeyError, IndexError, RuntimeError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{path} is damaged: {str(error).splitlines()[0]}") from error
+
+
+def _check_plan(path: Path, plan: TrainingPlan, found: object) -> None:
+    wanted = plan.to_dict()
+    if not isinstance(found, dict):
+        raise CheckpointError(f"{path} is damaged: it does not say which plan it belongs to")
+    for name, value in wanted.items():
+        if found.get(name) != value:
+            raise CheckpointError(
+                f"{path} belongs to a run with {name} = {found.get(name)!r}, not {value!r}; choose "
+                f"another folder, or start over with --restart"
+            )
+
+
+def _parameters(optimizer: torch.optim.Optimizer) -> list[nn.Parameter]:
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
