@@ -149,11 +149,7 @@ def test_a_data_frame_of_one_column_is_a_column_of_labels():
         Series(SETS),
         [{np.str_("a"), "b"}, np.str_("b"), {"a", "c"}],
     ],
-    ids=lambda y: (
-        f"{type(y).__name__} of {type(list(np.asarray(y, object))[0]).__name__}"
-        if isinstance(y, Series)
-        else f"{type(y).__name__} of {type(y[0]).__name__}"
-    ),
+    ids=lambda y: f"{type(y).__name__} of {type(y[0]).__name__}",
 )
 def test_sets_of_names(y):
     assert_reads(y, MASK, ["a", "b", "c"])

@@ -13,6 +13,15 @@ from fspll import pairwise
 from fspll.rectification import METRICS, Settings, rectify
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread():
+    """Small tensors gain nothing from threads, which wait for each other on a busy machine."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 def features(seed, shape, dtype=torch.float64):
     return torch.as_tensor(np.random.default_rng(seed).normal(size=shape), dtype=dtype)
 
@@ -101,9 +110,10 @@ def test_lost_digits_of_near_duplicates_come_back():
     assert restored[0, 0, 1] == restored[0, 1, 0]
 
 
-def test_many_near_duplicates_are_restored_in_parts():
-    """More pairs than are computed at a time (65,536)."""
-    e = features(3, (1, 300, 2), torch.float32) * 1e-3
+@pytest.mark.parametrize("at_once", [1, 1000, 1 << 22])
+def test_many_near_duplicates_are_restored_in_parts(monkeypatch, at_once):
+    monkeypatch.setattr(pairwise, "_FEATURES_AT_ONCE", at_once)
+    e = features(3, (1, 40, 2), torch.float32) * 1e-3
     e[0, 0] = 50  # keeps the mean away from the rest
     square, norms = pairwise.squared_distances(e), pairwise.squared_norms(e)
     restored = pairwise._restore_cancelled(square, e, norms)[0, 1:, 1:]

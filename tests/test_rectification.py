@@ -31,6 +31,16 @@ from fspll.rectification import (
 BOTH_ENGINES = pytest.mark.parametrize("engine", ["equations", "pairwise"])
 BOTH_METRICS = pytest.mark.parametrize("metric", METRICS)
 
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread():
+    """Small tensors gain nothing from threads, which wait for each other on a busy machine."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 # -------------------------------------------------------------------- the equations, one by one
 
 

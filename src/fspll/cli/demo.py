@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import typer
 from rich.table import Table
 
@@ -9,43 +12,61 @@ from fspll.cli.console import out, progress_bar
 
 
 def demo(
-    tasks: int = typer.Option(100, min=2, help="Tasks a setting."),
+    folder: Path | None = typer.Option(None, "--out", help="Keep the trained model here."),
+    steps: int = typer.Option(300, min=1, help="Steps of meta-training."),
+    tasks: int = typer.Option(100, min=2, help="New tasks a line of the table."),
     seed: int = typer.Option(0, min=0, help="Seed of the network and of the tasks."),
 ) -> None:
-    """Solve few-shot tasks with ambiguous labels on drawn characters and print a table."""
+    """Meta-train on drawn characters for about a minute, then solve tasks with new ones."""
     # Heavy imports wait until the command runs, so that `fspll --help` is quick.
-    import torch
+    from fspll.cli.progress import TrainingBar
+    from fspll.datasets import load_glyphs
+    from fspll.embeddings import Encoder, load_embedding
+    from fspll.episodes import Setting
+    from fspll.experiments.comparison import compare
+    from fspll.experiments.evaluation import METHODS
+    from fspll.metalearning.plan import TrainingPlan
+    from fspll.metalearning.trainer import train
 
-    from fspll.datasets.glyphs import load_glyphs
-    from fspll.embeddings import InputSpec, untrained_encoder
-    from fspll.episodes import Setting, TaskSource
-    from fspll.experiments.evaluation import METHODS, score_tasks
-    from fspll.experiments.statistics import summarize
-
+    out.print("Drawing characters: 20 people, 400 characters to learn from and 200 new ones ...")
+    known, new = load_glyphs(400, split="train"), load_glyphs(200, split="test")
+    # This regime reads only candidate sets of the support samples; few queries keep it quick.
+    plan = TrainingPlan(
+        regime="leave-one-out", n_query=3, n_tasks=steps, epochs=1, fresh=True, seed=seed
+    )
+    with tempfile.TemporaryDirectory() as scratch:
+        with TrainingBar(plan.total_steps, "meta-training") as bar:
+            trained = train(known, plan, folder or scratch, observers=(bar.observe,))
+        if trained.model is None:
+            raise KeyboardInterrupt
+        encoder = load_embedding(trained.model)
+    assert isinstance(encoder, Encoder)
     settings = [Setting(n_way, 5, 15, r=r) for n_way in (5, 20) for r in (1, 2, 3)]
-    table = Table(title=f"New characters, 5 samples of each, {tasks} tasks a line")
-    for heading in ("classes", "labels a sample", *METHODS):
-        table.add_column(heading, justify="right")
     with progress_bar() as progress:
-        step = progress.add_task("drawing characters", total=len(settings) + 2)
-        known, new = load_glyphs(100, split="train"), load_glyphs(200, split="test")
-        progress.update(step, description="embedding them", advance=1)
-        spec = InputSpec(size=28, channels=1, polarity="bright-ink")
-        encoder = untrained_encoder("conv4", known.images, spec, seed=seed)
-        features = torch.from_numpy(encoder.encode(new.images))
-        progress.update(step, description="solving tasks", advance=1)
-        for setting in settings:
-            batch = TaskSource(new.labels, setting, seed=seed).batch(range(tasks))
-            scores = [score_tasks(features, batch, method) for method in METHODS.values()]
-            table.add_row(
-                str(setting.n_way),
-                str(setting.r + 1),
-                *(str(summarize(score.query_accuracy)) for score in scores),
-            )
-            progress.advance(step)
+        line = progress.add_task("solving new tasks", total=len(settings))
+        rows = compare(
+            [encoder],
+            new,
+            settings,
+            list(METHODS),
+            n_tasks=tasks,
+            seed=seed,
+            progress=lambda done, total: progress.update(line, completed=done),
+        )
+    table = Table(title=f"New characters, 5 samples of each, {tasks} tasks a line")
+    for heading in ("characters", "labels a sample", *METHODS):
+        table.add_column(heading, justify="right")
+    for start in range(0, len(rows), len(METHODS)):
+        line_rows = rows[start : start + len(METHODS)]
+        figures = [f"{row.mean:.3f} ± {row.half_width:.3f}" for row in line_rows]
+        table.add_row(str(line_rows[0].n_way), str(line_rows[0].r + 1), *figures)
     out.print(table)
     out.print(
-        "Share of new drawings recognised, with the 95% interval of the mean; each of the five\n"
-        "samples of a character carries that many candidate labels, one of them right.\n"
-        "PN averages all candidates, FsPLL-nM weighs them by distance, FsPLL asks neighbours too."
+        "Share of new drawings recognised, ± the 95% interval of the mean. Each sample carries\n"
+        "that many candidate labels, one of them right. PN averages over all of them, FsPLL-nM\n"
+        "weighs them by distance, FsPLL asks the neighbours too. The network never saw a true\n"
+        "label: it was trained on candidate sets as well.",
+        soft_wrap=True,
     )
+    if folder is not None:
+        out.print(f"The model is in {folder}.", soft_wrap=True)

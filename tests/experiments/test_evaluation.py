@@ -1,0 +1,195 @@
+"""Methods on batches of tasks against one task at a time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from fspll.classifier import FsPLLClassifier
+from fspll.episodes import Setting, Tasks, TaskSource
+from fspll.errors import InputError
+from fspll.experiments import evaluation
+from fspll.experiments.evaluation import METHODS, PrototypeMethod, score_tasks
+from fspll.rectification import METRICS, Settings, rectify
+
+LABELS = np.repeat(np.arange(15), 12)
+
+
+@pytest.fixture(scope="module")
+def features():
+    """Classes that overlap, so that no method gets everything right."""
+    rng = np.random.default_rng(0)
+    return torch.as_tensor(rng.normal(size=(15, 6))[LABELS] * 1.2 + rng.normal(size=(180, 6)))
+
+
+def tasks(n=12, n_way=5, n_shot=4, r=2, seed=0):
+    return TaskSource(LABELS, Setting(n_way, n_shot, 8, r=r), seed=seed).batch(range(n))
+
+
+def one_by_one(features, batch, settings):
+    """Score each task with plain NumPy: the least and the most that the accuracies may be.
+
+    Labels that are candidates of the same samples have the same prototype and the same confidence;
+    which of them is taken is left open.
+    """
+    query, support = [], []
+    for rows, asked, mask in zip(batch.support, batch.query, batch.candidates, strict=True):
+        result = rectify(features[rows], torch.as_tensor(mask), settings, engine="equations")
+        away = [
+            [np.linalg.norm(features[row].numpy() - p) for p in result.prototypes.numpy()]
+            for row in asked
+        ]
+        query.append(accuracy(-np.array(away), batch.query_labels))
+        support.append(accuracy(result.confidence.numpy(), batch.support_labels))
+    return np.array(query).T, np.array(support).T
+
+
+def accuracy(score, truth):
+    """Share of rows whose true label alone has the best score, and share where it is among them."""
+    best = score >= score.max(axis=1, keepdims=True) - 1e-9
+    among = best[np.arange(len(truth)), truth]
+    return (among & (best.sum(axis=1) == 1)).mean(), among.mean()
+
+
+def assert_between(values, limits):
+    assert (values >= limits[0] - 1e-6).all()
+    assert (values <= limits[1] + 1e-6).all()
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("n_shot", [1, 4])
+def test_a_batch_against_task_by_task(features, name, metric, n_shot):
+    method = METHODS[name]
+    method = replace(method, settings=replace(method.settings, metric=metric))
+    batch = tasks(n_shot=n_shot)
+    scores = score_tasks(features, batch, method)
+    query, support = one_by_one(features, batch, method.settings_for(n_shot))
+    assert scores.query_accuracy.shape == scores.support_accuracy.shape == (12,)
+    assert_between(scores.query_accuracy, query)
+    assert_between(scores.support_accuracy, support)
+    assert 0 < query.mean() < 1  # a comparison that could fail
+    if n_shot > 1:
+        np.testing.assert_array_equal(*query)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("FsPLL", {}),
+        ("FsPLL-nM", {"manifold_weight": 0.0}),
+        ("PN", {"rectifier": "none"}),
+    ],
+)
+def test_a_batch_against_the_classifier(features, name, parameters):
+    """The classifier's own k is one less than the samples a class: the paper's choice as well."""
+    batch = tasks()
+    scores = score_tasks(features, batch, METHODS[name])
+    for i in range(len(batch.support)):
+        clf = FsPLLClassifier(**parameters)
+        clf.fit(features[batch.support[i]].numpy(), batch.candidates[i])
+        assert clf.n_neighbors_ == 3
+        accuracy = clf.score(features[batch.query[i]].numpy(), batch.query_labels)
+        assert scores.query_accuracy[i] == pytest.approx(accuracy, abs=1e-6)
+        right = np.mean(clf.labels_ == batch.support_labels)
+        assert scores.support_accuracy[i] == pytest.approx(right, abs=1e-6)
+
+
+@pytest.mark.parametrize("features_at_once", [1, 700, 1000])
+def test_the_size_of_the_parts_does_not_matter(monkeypatch, features, features_at_once):
+    """A task gathers (20 + 40) * 6 = 360 features."""
+    batch = tasks(n=7)
+    whole = score_tasks(features, batch, METHODS["FsPLL"])
+    sizes = []
+    work = evaluation.rectify
+
+    def count(e, *args):
+        sizes.append(len(e))
+        return work(e, *args)
+
+    monkeypatch.setattr(evaluation, "rectify", count)
+    monkeypatch.setattr(evaluation, "_FEATURES_AT_ONCE", features_at_once)
+    parts = score_tasks(features, batch, METHODS["FsPLL"])
+    np.testing.assert_array_equal(parts.query_accuracy, whole.query_accuracy)
+    np.testing.assert_array_equal(parts.support_accuracy, whole.support_accuracy)
+    assert sizes == {1: [1] * 7, 700: [1] * 7, 1000: [2, 2, 2, 1]}[features_at_once]
+
+
+def test_the_methods_are_the_papers():
+    assert list(METHODS) == ["PN", "FsPLL-nM", "FsPLL"]
+    assert all(name == method.name for name, method in METHODS.items())
+    assert METHODS["PN"].settings_for(5).n_iterations == 0
+    assert METHODS["FsPLL"].settings_for(5) == Settings(4, 0.5, 10, "euclidean")
+    assert METHODS["FsPLL-nM"].settings_for(5) == Settings(4, 0.0, 10, "euclidean")
+    assert METHODS["FsPLL"].settings_for(1).n_neighbors == 0
+    assert METHODS["FsPLL"].settings_for(10).n_neighbors == 9
+
+
+def test_a_number_of_neighbors_of_ones_own(features):
+    method = PrototypeMethod("mine", Settings(), n_neighbors=2)
+    assert method.settings_for(10).n_neighbors == 2
+    batch = tasks()
+    expected, _ = one_by_one(features, batch, Settings(n_neighbors=2))
+    other, _ = one_by_one(features, batch, Settings(n_neighbors=3))
+    assert_between(score_tasks(features, batch, method).query_accuracy, expected)
+    assert (expected != other).any()  # or k would not matter here
+
+
+def test_rectification_helps_and_certainty_is_certain(features):
+    ambiguous, precise = tasks(n=60, r=1), tasks(n=60, r=0)
+    by_method = {name: score_tasks(features, ambiguous, method) for name, method in METHODS.items()}
+    support = {name: scores.support_accuracy.mean() for name, scores in by_method.items()}
+    assert support["FsPLL"] > support["PN"] + 0.1
+    for method in METHODS.values():
+        assert (score_tasks(features, precise, method).support_accuracy == 1).all()
+
+
+def test_a_class_without_candidates_is_never_predicted():
+    """Label 1 is nobody's candidate; its prototype would be the origin, where the queries lie."""
+    features = torch.tensor([[3.0], [4.0], [0.0], [0.1]])
+    batch = Tasks(
+        classes=np.array([[0, 1]]),
+        support=np.array([[0, 1]]),
+        query=np.array([[2, 3]]),
+        support_labels=np.array([0, 1]),
+        query_labels=np.array([0, 0]),
+        candidates=np.array([[[True, False], [True, False]]]),
+        query_candidates=np.ones((1, 2, 2), dtype=bool),
+    )
+    scores = score_tasks(features, batch, METHODS["FsPLL"])
+    assert scores.query_accuracy.tolist() == [1.0]  # both called 0
+    assert scores.support_accuracy.tolist() == [0.5]
+
+
+def test_equally_credible_candidates_give_the_first():
+    """PN believes all candidates alike."""
+    features = torch.tensor([[0.0], [1.0], [0.0], [1.0]])
+    batch = Tasks(
+        classes=np.array([[0, 1]]),
+        support=np.array([[0, 1]]),
+        query=np.array([[2, 3]]),
+        support_labels=np.array([0, 1]),
+        query_labels=np.array([0, 1]),
+        candidates=np.ones((1, 2, 2), dtype=bool),
+        query_candidates=np.ones((1, 2, 2), dtype=bool),
+    )
+    assert score_tasks(features, batch, METHODS["PN"]).support_accuracy.tolist() == [0.5]
+
+
+def test_half_precision_features(features):
+    half = features.half()
+    batch = tasks()
+    a = score_tasks(half, batch, METHODS["FsPLL"])
+    b = score_tasks(half.float(), batch, METHODS["FsPLL"])
+    np.testing.assert_array_equal(a.query_accuracy, b.query_accuracy)
+
+
+def test_bad_batches(features):
+    chosen = TaskSource(LABELS, Setting(5, 4, 8, r=1))
+    without_queries = TaskSource(LABELS, Setting(5, 4, 0, r=1)).batch([0])
+    for wrong in (chosen.task(0), without_queries):
+        with pytest.raises(InputError, match="score_tasks needs a batch of tasks with queries"):
+            score_tasks(features, wrong, METHODS["PN"])
