@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from fspll import pairwise
+from fspll import neighbors, pairwise
 from fspll.rectification import METRICS, Settings, rectify
 
 
@@ -70,7 +70,7 @@ def test_distance_to_a_weighted_mean_needs_distances_between_samples_only(seed):
 @pytest.mark.parametrize("shift", [0, 1000])
 def test_squared_distances(dtype, shift):
     e = features(0, (3, 12, 5), dtype) + shift
-    found = pairwise.squared_distances(e)
+    found = neighbors.squared_distances(e)
     assert found.shape == (3, 12, 12)
     assert found.dtype == dtype
     assert (found.diagonal(dim1=-2, dim2=-1) == torch.inf).all()
@@ -85,13 +85,13 @@ def test_squared_distances(dtype, shift):
 
 def test_squared_norms_are_taken_from_the_mean():
     e = torch.tensor([[0.0, 0.0], [4.0, 2.0]])
-    assert pairwise.squared_norms(e).tolist() == [5.0, 5.0]
-    assert pairwise.squared_norms(e + 64).tolist() == [5.0, 5.0]
+    assert neighbors.squared_norms(e).tolist() == [5.0, 5.0]
+    assert neighbors.squared_norms(e + 64).tolist() == [5.0, 5.0]
 
 
 def test_squared_distances_are_never_negative():
     e = torch.full((30, 7), 0.1).cumsum(1) + features(1, (30, 7), torch.float32) * 1e-6
-    assert (pairwise.squared_distances(e) >= 0).all()
+    assert (neighbors.squared_distances(e) >= 0).all()
 
 
 def test_lost_digits_of_near_duplicates_come_back():
@@ -102,9 +102,9 @@ def test_lost_digits_of_near_duplicates_come_back():
     e = features(2, (1, 10, 4), torch.float32) * 100
     e[0, 1] = e[0, 0] + 0.001
     exact = loop_squares(e[0])
-    square, norms = pairwise.squared_distances(e), pairwise.squared_norms(e)
+    square, norms = neighbors.squared_distances(e), neighbors.squared_norms(e)
     assert abs(square[0, 0, 1].item() / exact[0, 1] - 1) > 0.1  # lost
-    restored = pairwise._restore_cancelled(square, e, norms)
+    restored = neighbors.restore_cancelled(square, e, norms)
     np.testing.assert_allclose(restored[0], exact, rtol=1e-4)
     assert not restored.diagonal(dim1=-2, dim2=-1).any()
     assert restored[0, 0, 1] == restored[0, 1, 0]
@@ -112,11 +112,11 @@ def test_lost_digits_of_near_duplicates_come_back():
 
 @pytest.mark.parametrize("at_once", [1, 1000, 1 << 22])
 def test_many_near_duplicates_are_restored_in_parts(monkeypatch, at_once):
-    monkeypatch.setattr(pairwise, "_FEATURES_AT_ONCE", at_once)
+    monkeypatch.setattr(neighbors, "_FEATURES_AT_ONCE", at_once)
     e = features(3, (1, 40, 2), torch.float32) * 1e-3
     e[0, 0] = 50  # keeps the mean away from the rest
-    square, norms = pairwise.squared_distances(e), pairwise.squared_norms(e)
-    restored = pairwise._restore_cancelled(square, e, norms)[0, 1:, 1:]
+    square, norms = neighbors.squared_distances(e), neighbors.squared_norms(e)
+    restored = neighbors.restore_cancelled(square, e, norms)[0, 1:, 1:]
     np.testing.assert_allclose(restored, loop_squares(e[0, 1:]), rtol=1e-4, atol=1e-13)
 
 
@@ -147,7 +147,7 @@ def test_nearest_against_a_sort(seed, distinct, dtype):
     square[:, np.arange(n), np.arange(n)] = np.inf
     square = torch.as_tensor(square, dtype=dtype)
     for k in range(1, n):
-        found = pairwise.nearest(square, k)
+        found = neighbors.nearest(square, k)
         assert found.dtype == torch.bool
         np.testing.assert_array_equal(found, nearest_by_sorting(square.numpy(), k))
         assert (found.sum(-1) >= k).all()
@@ -158,7 +158,7 @@ def test_too_many_in_one_row_do_not_make_up_for_too_few_in_another():
     """Row 0 has two distinct distances only, rows 1 and 2 have three more than k between them."""
     values = [[1, 2, 2, 2, 2, 2], [1, 2, 3, 4, 4, 4], [1, 2, 3, 4, 4, 5]] + [[1, 2, 3, 4, 5, 6]] * 4
     square = as_square(values)
-    found = pairwise.nearest(square, 4)
+    found = neighbors.nearest(square, 4)
     assert found.sum(-1).tolist() == [6, 6, 5, 4, 4, 4, 4]
     np.testing.assert_array_equal(found, nearest_by_sorting(square.numpy(), 4))
 
@@ -170,8 +170,8 @@ def test_neighbors_with_equal_distances_do_not_hang_on_rounding(k, dtype):
     for seed in range(5):
         grid = np.random.default_rng(seed).integers(-2, 3, (4, 20, 3)).astype(float)
         e = torch.as_tensor(grid, dtype=dtype)
-        square, norms = pairwise.squared_distances(e), pairwise.squared_norms(e)
-        found = pairwise.neighbors(square, e, norms, k)
+        square, norms = neighbors.squared_distances(e), neighbors.squared_norms(e)
+        found = neighbors.neighbors(square, e, norms, k)
         for task, near in zip(grid, found, strict=True):
             exact = np.square(task[:, None] - task[None]).sum(-1)
             np.fill_diagonal(exact, np.inf)
@@ -184,10 +184,10 @@ def test_neighbors_inside_tight_clusters(k):
     for seed in range(5):
         centers = features(seed, (5, 1, 6), torch.float32) * 40
         e = (centers + features(seed + 9, (5, 10, 6), torch.float32) * 1e-3).reshape(1, 50, 6)
-        square, norms = pairwise.squared_distances(e), pairwise.squared_norms(e)
+        square, norms = neighbors.squared_distances(e), neighbors.squared_norms(e)
         exact = loop_squares(e[0])
         np.fill_diagonal(exact, np.inf)
-        found = pairwise.neighbors(square, e, norms, k)[0]
+        found = neighbors.neighbors(square, e, norms, k)[0]
         np.testing.assert_array_equal(found, nearest_by_sorting(exact, k))
 
 

@@ -26,11 +26,16 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from fspll.neighbors import (
+    CANCELLED,
+    neighbors,
+    restore_cancelled,
+    squared_distances,
+    squared_norms,
+)
+
 _PAIRS_AT_ONCE = 1 << 20  # pairs in work at a time: small enough for the processor's caches
 _MOST_PAIRS = 1 << 24  # pairs of one task, beyond which memory (some 500 MB) forbids this way
-_MINIMUM_PASSES = 12  # up to this k, repeated minima beat a top-k search
-_FEATURES_AT_ONCE = 1 << 22  # features gathered at a time where distances are computed again
-_CANCELLED = 1e-2  # squared distances below this share of the norms are computed again, exactly
 
 
 class Round(NamedTuple):
@@ -64,126 +69,6 @@ def is_cheaper(candidates: Tensor, n_features: int) -> bool:
     n, n_classes = candidates.shape[-2:]
     pairs = float(count_pairs(candidates).max())
     return pairs <= _MOST_PAIRS and 10 * pairs <= n * n_classes * (n_features + n)
-
-
-def squared_distances(embeddings: Tensor) -> Tensor:
-    """Squared distances to the *other* samples of a task; infinite on the diagonal.
-
-    Parameters
-    ----------
-    embeddings : Tensor of shape (..., n, m)
-
-    Returns
-    -------
-    Tensor of shape (..., n, n)
-    """
-    e = embeddings - embeddings.mean(dim=-2, keepdim=True)
-    norms = e.square().sum(dim=-1)
-    square = (e @ e.transpose(-1, -2)).mul_(-2)
-    square.add_(norms.unsqueeze(-1)).add_(norms.unsqueeze(-2)).clamp_min_(0)
-    square.diagonal(dim1=-2, dim2=-1).fill_(torch.inf)
-    return square
-
-
-def squared_norms(embeddings: Tensor) -> Tensor:
-    """Squared distances of the samples from their task's mean, of shape (..., n)."""
-    return (embeddings - embeddings.mean(dim=-2, keepdim=True)).square().sum(dim=-1)
-
-
-def nearest(square: Tensor, k: int) -> Tensor:
-    """Tell who is among the k nearest others: all that are no farther than the k-th.
-
-    Parameters
-    ----------
-    square : Tensor of shape (..., n, n)
-        As :func:`squared_distances` returns it.
-    k : int
-        Between 1 and n - 1.
-
-    Returns
-    -------
-    bool Tensor of shape (..., n, n)
-    """
-    if k <= _MINIMUM_PASSES:
-        near = square <= _kth_distinct(square, k)
-        # Equal distances count once there, so with ties the k-th distinct one lies too far.
-        if (torch.count_nonzero(near, dim=-1) == k).all():
-            return near
-    threshold = square.topk(k, dim=-1, largest=False, sorted=False).values.amax(-1, keepdim=True)
-    return square <= threshold
-
-
-def _kth_distinct(square: Tensor, k: int) -> Tensor:
-    """Return the k-th smallest distinct value of each row, of shape (..., n, 1).
-
-    Non-negative floats are ordered as their bit patterns are as integers. Subtracting the last
-    minimum (plus one, shifted by the smallest integer) lets everything up to it wrap around to the
-    top, so one subtraction and one minimum, both vectorised, find the next: ten times faster than a
-    top-k search.
-    """
-    integer = torch.int64 if square.dtype == torch.float64 else torch.int32
-    lowest = torch.iinfo(integer).min
-    bits = square.view(integer)
-    smallest = bits.amin(dim=-1, keepdim=True)
-    beyond = torch.empty_like(bits)
-    for _ in range(k - 1):
-        shift = smallest + (1 + lowest)
-        torch.sub(bits, shift, out=beyond)
-        smallest = beyond.amin(dim=-1, keepdim=True) + shift
-    return smallest.view(square.dtype)
-
-
-def neighbors(square: Tensor, embeddings: Tensor, norms: Tensor, k: int) -> Tensor:
-    """Tell who is among the k nearest others, ties included, whatever the order of the samples.
-
-    Products of norms leave it to rounding who is nearer among near duplicates of large norm, or at
-    equal distances (whole-number features). Where that decides, the exact values are put into
-    ``square`` first.
-
-    Parameters
-    ----------
-    square : Tensor of shape (B, n, n)
-        As :func:`squared_distances` returns it.
-    embeddings : Tensor of shape (B, n, m)
-    norms : Tensor of shape (B, n)
-        As :func:`squared_norms` returns it.
-    k : int
-        Between 1 and n - 1.
-    """
-    near = nearest(square, k)
-    threshold = square.masked_fill(~near, 0).amax(dim=-1, keepdim=True)
-    rounding = torch.finfo(square.dtype).eps * (8 + 4 * embeddings.shape[-1] ** 0.5)
-    margin = rounding * (norms.unsqueeze(-1) + threshold)
-    low, high = threshold - margin, threshold + margin
-    close = torch.count_nonzero(square <= high, dim=-1) - torch.count_nonzero(square < low, dim=-1)
-    task, row = (close > 1).nonzero(as_tuple=True)  # one is the k-th itself
-    if len(task):
-        mine = square[task, row]
-        which, column = ((mine >= low[task, row]) & (mine <= high[task, row])).nonzero(
-            as_tuple=True
-        )
-        _put_exact(square, embeddings, task[which], row[which], column)
-        near[task, row] = nearest(square[task, row], k)
-    return near
-
-
-def _put_exact(square: Tensor, embeddings: Tensor, t: Tensor, i: Tensor, j: Tensor) -> None:
-    """Compute some squared distances again, from differences."""
-    at_once = max(1, _FEATURES_AT_ONCE // embeddings.shape[-1])
-    for part in torch.arange(len(t), device=square.device).split(at_once):
-        a, b = embeddings[t[part], i[part]], embeddings[t[part], j[part]]
-        square[t[part], i[part], j[part]] = (a - b).square().sum(dim=-1)
-
-
-def _restore_cancelled(square: Tensor, embeddings: Tensor, norms: Tensor) -> Tensor:
-    """Put the exact values where a difference of norms has lost its digits, and 0 on the diagonal.
-
-    |a|^2 + |b|^2 - 2ab is as inexact as the norms are large, which matters for near duplicates.
-    """
-    task, row, column = (square < _CANCELLED * norms.unsqueeze(-1)).nonzero(as_tuple=True)
-    _put_exact(square, embeddings, task, row, column)
-    square.diagonal(dim1=-2, dim2=-1).zero_()
-    return square
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,7 +199,7 @@ def _rounds_of_part(
         count = torch.count_nonzero(near, dim=-1).to(embeddings.dtype)
         share = manifold_weight / count.flatten()[pattern.sample]
     between = pattern.matrix(
-        _restore_cancelled(square, embeddings, norms).flatten()[pattern.pair_cell]
+        restore_cancelled(square, embeddings, norms).flatten()[pattern.pair_cell]
     )
     group = pattern.group
     scaled = embeddings.new_ones(len(group))
@@ -326,7 +211,7 @@ def _rounds_of_part(
         scatter = between @ weight
         d = scatter - (0.5 * pattern.reduce(weight * scatter, "sum"))[group]
         # Next to its prototype a sample's distance is a small difference of large terms.
-        lost = (d < _CANCELLED * scatter).nonzero().squeeze(1)
+        lost = (d < CANCELLED * scatter).nonzero().squeeze(1)
         if len(lost):
             d[lost] = _exact_squares(pattern, embeddings, weight, lost)
         d = d.clamp_min_(0) if squared else d.clamp_min_(0).sqrt_()

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from fspll import neighbors as neighborhood
 from fspll import pairwise
 from fspll.errors import CandidateError, InputError
 
@@ -170,8 +171,8 @@ def nearest_neighbors(embeddings: Tensor, k: int) -> Tensor:
     if k <= 0:
         return embeddings.new_zeros((*embeddings.shape[:-1], n))
     tasks = embeddings.reshape(-1, n, embeddings.shape[-1])
-    square, norms = pairwise.squared_distances(tasks), pairwise.squared_norms(tasks)
-    near = pairwise.neighbors(square, tasks, norms, k)
+    square, norms = neighborhood.squared_distances(tasks), neighborhood.squared_norms(tasks)
+    near = neighborhood.neighbors(square, tasks, norms, k)
     weights = near.reshape(*embeddings.shape[:-1], n).to(embeddings.dtype)
     return weights / weights.sum(dim=-1, keepdim=True)
 
