@@ -217,7 +217,7 @@ def test_a_failed_write_keeps_the_old_file(path, network, monkeypatch):
         raise OSError(28, "No space left on device")
 
     old = path.read_bytes()
-    monkeypatch.setattr("fspll.embeddings.checkpoints.save_file", fail)
+    monkeypatch.setattr("fspll.tensorfiles.save_file", fail)
     with pytest.raises(DataError, match="No space left on device"):
         save_checkpoint(path, network, input_spec=SPEC)
     assert path.read_bytes() == old

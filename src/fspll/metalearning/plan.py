@@ -82,8 +82,8 @@ class TrainingPlan:
         if not self.is_maml:
             find_regime(self.regime)
         check_metric(self.metric)
-        if not self.r:
-            raise InputError("r needs at least one number of extra labels")
+        if not isinstance(self.r, tuple) or not self.r:
+            raise InputError(f"r must be a tuple of numbers of extra labels, not {self.r!r}")
         for r in self.r:
             Setting(self.n_way, self.n_shot, self.n_query, r, self.p)
         least = {"n_tasks": 1, "epochs": 1, "tasks_per_step": 1, "halve_every": 0, "held_out": 0}
@@ -102,6 +102,10 @@ class TrainingPlan:
             raise InputError(
                 f"tasks_per_step = {self.tasks_per_step} does not divide n_tasks = {self.n_tasks}"
             )
+        if self.n_query < 1:
+            raise InputError("n_query must be 1 or more in meta-training")
+        if self.held_out and self.n_shot < 2:
+            raise InputError("held_out needs n_shot of 2 or more: judging leaves samples out")
         if self.patience and not self.held_out:
             raise InputError("patience needs held_out classes to judge the epochs by")
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from fspll.datasets.images import ImageSet
 from fspll.errors import CheckpointError
 from fspll.metalearning.plan import TrainingPlan
 from fspll.tensorfiles import FileFormat
@@ -44,6 +46,7 @@ class Progress:
 def save_state(
     path: Path,
     plan: TrainingPlan,
+    data: ImageSet,
     network: nn.Module,
     optimizer: torch.optim.Optimizer,
     progress: Progress,
@@ -60,6 +63,7 @@ def save_state(
         tensors,
         {
             "plan": plan.to_dict(),
+            "data": repr(data),
             "step": progress.step,
             "best_figure": progress.best_figure,
             "best_epoch": progress.best_epoch,
@@ -68,17 +72,22 @@ def save_state(
 
 
 def load_state(
-    path: Path, plan: TrainingPlan, network: nn.Module, optimizer: torch.optim.Optimizer
+    path: Path,
+    plan: TrainingPlan,
+    data: ImageSet,
+    network: nn.Module,
+    optimizer: torch.optim.Optimizer,
 ) -> Progress:
     """Put a saved state into a new network and optimiser of the same plan.
 
     Raises
     ------
     CheckpointError
-        When the file is damaged or belongs to another plan; the message names the setting.
+        When the file is damaged or belongs to another plan, whose message names the setting, or to
+        another data set.
     """
     tensors, metadata = FORMAT.read(path)
-    _check_plan(path, plan, metadata.get("plan"))
+    _check_plan(path, plan, data, metadata)
     parts: dict[str, dict[str, Tensor]] = {"network": {}, "optimizer": {}, "best": {}}
     for name, tensor in tensors.items():
         part, _, rest = name.partition(".")
@@ -104,10 +113,13 @@ def load_state(
         raise CheckpointError(f"{path} is damaged: {str(error).splitlines()[0]}") from error
 
 
-def _check_plan(path: Path, plan: TrainingPlan, found: object) -> None:
-    wanted = plan.to_dict()
+def _check_plan(
+    path: Path, plan: TrainingPlan, data: ImageSet, metadata: dict[str, Any]
+) -> None:
+    wanted, found = plan.to_dict(), metadata.get("plan")
     if not isinstance(found, dict):
         raise CheckpointError(f"{path} is damaged: it does not say which plan it belongs to")
+    wanted, found = {**wanted, "data": repr(data)}, {**found, "data": metadata.get("data")}
     for name, value in wanted.items():
         if found.get(name) != value:
             raise CheckpointError(

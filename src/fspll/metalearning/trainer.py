@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import signal
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -20,8 +14,9 @@ from fspll.datasets.images import ImageSet
 from fspll.devices import choose_device
 from fspll.embeddings import InputSpec, image_tensor, save_checkpoint
 from fspll.episodes import Setting, Tasks, TaskSource
-from fspll.errors import TaskError
-from fspll.files import write_beside
+from fspll.errors import DataError, InputError, TaskError
+from fspll.metalearning.interrupts import stop_between_steps
+from fspll.metalearning.journal import Log, Report, Smooth
 from fspll.metalearning.learners import Learner, PrototypeLearner
 from fspll.metalearning.maml import MAMLLearner
 from fspll.metalearning.plan import TrainingPlan
@@ -29,19 +24,6 @@ from fspll.metalearning.state import Progress, load_state, save_state
 
 MODEL, STATE, LOG = "model.safetensors", "state.safetensors", "log.jsonl"
 _JUDGED_TASKS = 20
-_SMOOTHING = 0.9  # of the loss and accuracy that people see
-
-
-class Report(NamedTuple):
-    """What an observer hears after every step."""
-
-    step: int
-    total_steps: int
-    epoch: int
-    loss: float
-    query_accuracy: float
-    learning_rate: float
-    held_out: float | None = None  # figure of the epoch that has just ended, when it was judged
 
 
 Observer = Callable[[Report], None]
@@ -95,6 +77,10 @@ def train(
         ``finished`` is False when Ctrl-C stopped it; calling again goes on.
     """
     out = Path(out)
+    if out.exists() and not out.is_dir():
+        raise DataError(f"{out} is a file; training needs a folder to write to")
+    if save_every < 1:
+        raise InputError(f"save_every must be a whole number of 1 or more, not {save_every!r}")
     if restart:
         for name in (MODEL, STATE, LOG):
             (out / name).unlink(missing_ok=True)
@@ -104,16 +90,16 @@ def train(
     optimizer = _make_optimizer(plan, learner)
     progress = Progress()
     if (out / STATE).exists():
-        progress = load_state(out / STATE, plan, learner.network, optimizer)
+        progress = load_state(out / STATE, plan, data, learner.network, optimizer)
     episodes = _Episodes(data, plan, target)
-    log = _Log(out / LOG, progress.step)
-    smooth = _Smooth()
+    log = Log(out / LOG, progress.step)
+    smooth = Smooth(log.last)
 
     def save() -> None:
         log.flush()
-        save_state(out / STATE, plan, learner.network, optimizer, progress)
+        save_state(out / STATE, plan, data, learner.network, optimizer, progress)
 
-    with _stop_between_steps() as stop_asked:
+    with stop_between_steps() as stop_asked:
         while progress.step < plan.total_steps and not _out_of_patience(plan, progress):
             epoch, place = divmod(progress.step, plan.steps_per_epoch)
             for group in optimizer.param_groups:
@@ -186,6 +172,11 @@ def _step(
     for place in range(plan.tasks_per_step):
         images, task = episodes.get(step * plan.tasks_per_step + place)
         outcome = learner.episode(images, task)
+        if not outcome.loss.isfinite():
+            raise InputError(
+                f"the loss of step {step + 1} is {outcome.loss.item()}: training has diverged; "
+                f"start over with a smaller learning rate"
+            )
         (outcome.loss / plan.tasks_per_step).backward()
         losses.append(outcome.loss.item())
         accuracies.append(outcome.query_accuracy)
@@ -244,7 +235,14 @@ def _held_out_classes(data: ImageSet, plan: TrainingPlan) -> np.ndarray:
         )
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([plan.seed, 0x4E1D])))
     chosen = characters[np.argsort(rng.random(len(characters)), kind="stable")[: plan.held_out]]
-    return np.flatnonzero(np.isin(stems, chosen))
+    kept = np.flatnonzero(np.isin(stems, chosen))
+    # With fewer classes every label is a candidate of every sample, and any network looks perfect.
+    if len(kept) < max(plan.r) + 2:
+        raise TaskError(
+            f"held_out = {plan.held_out} keeps {len(kept)} classes aside, but judging tasks of "
+            f"r = {max(plan.r)} takes at least {max(plan.r) + 2}"
+        )
+    return kept
 
 
 def _out_of_patience(plan: TrainingPlan, progress: Progress) -> bool:
@@ -256,69 +254,3 @@ def _out_of_patience(plan: TrainingPlan, progress: Progress) -> bool:
 def _input_spec(data: ImageSet) -> InputSpec:
     grey = data.images.ndim == 3
     return InputSpec(data.images.shape[1], 1 if grey else 3, "bright-ink" if grey else None)
-
-
-class _Smooth:
-    """Running means, so that the progress bar does not flicker."""
-
-    def __init__(self) -> None:
-        self.means: tuple[float, ...] | None = None
-
-    def add(self, *values: float) -> tuple[float, ...]:
-        old = self.means or values
-        self.means = tuple(
-            _SMOOTHING * mean + (1 - _SMOOTHING) * value
-            for mean, value in zip(old, values, strict=True)
-        )
-        return self.means
-
-
-class _Log:
-    """One JSON line a step; a resumed run drops the lines after its state."""
-
-    def __init__(self, path: Path, step: int) -> None:
-        self.path = path
-        self.waiting: list[str] = []
-        path.parent.mkdir(parents=True, exist_ok=True)
-        kept = []
-        if path.exists():
-            for line in path.read_text().splitlines():
-                try:
-                    if json.loads(line)["step"] <= step:
-                        kept.append(line)
-                except (ValueError, KeyError, TypeError):
-                    continue  # a line cut short by a kill
-        with write_beside(path) as beside:
-            beside.write_text("".join(line + "\n" for line in kept))
-
-    def add(self, report: Report) -> None:
-        self.waiting.append(json.dumps(report._asdict()))
-
-    def flush(self) -> None:
-        with self.path.open("a") as file:
-            file.writelines(line + "\n" for line in self.waiting)
-        self.waiting.clear()
-
-
-@contextmanager
-def _stop_between_steps() -> Iterator[Callable[[], bool]]:
-    """Turn the first Ctrl-C into a question asked after each step; the second one is immediate.
-
-    An interrupt in the middle of an optimiser step would leave half of the weights changed.
-    """
-    asked = False
-
-    def note(number: int, frame: FrameType | None) -> None:
-        nonlocal asked
-        if asked:
-            raise KeyboardInterrupt
-        asked = True
-
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: False  # signals reach the main thread only
-        return
-    before = signal.signal(signal.SIGINT, note)
-    try:
-        yield lambda: asked
-    finally:
-        signal.signal(signal.SIGINT, before)

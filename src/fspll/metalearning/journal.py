@@ -1,0 +1,83 @@
+"""What a training run tells: a report a step, smoothed for people, and the log that keeps them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+from fspll.files import write_beside
+
+_SMOOTHING = 0.9  # of the loss and accuracy that people see
+
+
+class Report(NamedTuple):
+    """What an observer hears after every step; loss and accuracy are running means."""
+
+    step: int
+    total_steps: int
+    epoch: int
+    loss: float
+    query_accuracy: float
+    learning_rate: float
+    held_out: float | None = None  # figure of the epoch that has just ended, when it was judged
+
+
+class Smooth:
+    """Running means of loss and accuracy, so that the progress bar does not flicker.
+
+    Parameters
+    ----------
+    last : Report, optional
+        Where to go on: a resumed run then reports the means of an uninterrupted one.
+    """
+
+    def __init__(self, last: Report | None = None) -> None:
+        self.means = None if last is None else (last.loss, last.query_accuracy)
+
+    def add(self, loss: float, accuracy: float) -> tuple[float, float]:
+        """Return the means with one more step."""
+        old_loss, old_accuracy = self.means or (loss, accuracy)
+        self.means = (
+            _SMOOTHING * old_loss + (1 - _SMOOTHING) * loss,
+            _SMOOTHING * old_accuracy + (1 - _SMOOTHING) * accuracy,
+        )
+        return self.means
+
+
+class Log:
+    """One JSON line a step; a resumed run drops the lines after its state.
+
+    Attributes
+    ----------
+    last : Report or None
+        The report of the step that the state belongs to, when the log has it.
+    """
+
+    def __init__(self, path: Path, step: int) -> None:
+        self.path = path
+        self.waiting: list[str] = []
+        self.last: Report | None = None
+        kept = []
+        if path.exists():
+            for line in path.read_text().splitlines():
+                try:
+                    report = Report(**json.loads(line))
+                    if report.step <= step:
+                        kept.append(line)
+                    if report.step == step:
+                        self.last = report
+                except (ValueError, TypeError):
+                    continue  # a line cut short by a kill
+        with write_beside(path) as beside:
+            beside.write_text("".join(line + "\n" for line in kept))
+
+    def add(self, report: Report) -> None:
+        """Keep a report until the next :meth:`flush`."""
+        self.waiting.append(json.dumps(report._asdict()))
+
+    def flush(self) -> None:
+        """Write what waits."""
+        with self.path.open("a") as file:
+            file.writelines(line + "\n" for line in self.waiting)
+        self.waiting.clear()
