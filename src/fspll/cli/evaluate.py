@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
+from rich.box import SIMPLE
 from rich.table import Table
 
 from fspll.cli.console import out, progress_bar
@@ -33,8 +34,15 @@ def evaluate(
 ) -> None:
     """Evaluate checkpoints on meta-test tasks: mean ± 95% interval, and a signed-rank test."""
     from fspll.cli.datasets import load_split, numbers
-    from fspll.experiments.comparison import compare, settings_grid, write_rows
+    from fspll.experiments.comparison import (
+        check_ending,
+        compare,
+        settings_grid,
+        write_rows,
+    )
 
+    if save is not None:
+        check_ending(save)  # before the work, not after it
     encoders = [_load(path) for path in checkpoints]
     if len({encoder.name for encoder in encoders}) < len(encoders):
         raise InputError("two checkpoints have the same name; rename one of their folders")
@@ -80,22 +88,29 @@ def _load(path: Path) -> Encoder:
 
 def _table(rows: list[Row], data: str, against: str | None) -> Table:
     first = rows[0]
-    table = Table(title=f"{data}, {first.n_tasks} tasks a line, seed {first.seed}")
+    table = Table(
+        title=f"{data}, {first.n_tasks} tasks a setting, seed {first.seed}",
+        caption="accuracy: mean over tasks ± 95% interval; support: share of support samples whose "
+        "label was found" + (f"; p: signed-rank test against {against}" if against else ""),
+        box=SIMPLE,
+    )
     several = len({row.checkpoint for row in rows}) > 1
-    headings = ["N2", "K2", "r", "method", "accuracy", "std", "support right"]
-    for heading in headings + ([f"p against {against}"] if against else []):
-        table.add_column(heading, justify="left" if heading == "method" else "right")
-    before = (first.n_way, first.n_shot, first.r)
+    for heading in ["N2", "K2", "r", "method", "accuracy", "std", "support"] + ["p"] * bool(
+        against
+    ):
+        fixed = heading != "method"
+        table.add_column(heading, justify="right" if fixed else "left", no_wrap=fixed)
+    before = None
     for row in rows:
         here = (row.n_way, row.n_shot, row.r)
-        if here != before:
+        if before not in (None, here):
             table.add_section()
-            before = here
-        cells = [str(figure) for figure in here]
+        cells = [str(figure) if here != before else "" for figure in here]
+        before = here
         cells.append(f"{row.checkpoint}: {row.method}" if several else row.method)
         cells.append(f"{row.mean:.3f} ± {row.half_width:.3f}")
         cells += [f"{row.std:.3f}", f"{row.support_mean:.3f}"]
         if against:
-            cells.append("" if row.p_value is None else f"{row.p_value:.2g}")
+            cells.append("" if row.p_value is None else f"{row.p_value:.1g}")
         table.add_row(*cells)
     return table

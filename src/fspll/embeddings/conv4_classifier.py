@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import torch
 from torch import Tensor, nn
 
 from fspll.embeddings._checks import require_whole
@@ -27,6 +26,7 @@ class Conv4Classifier(nn.Module):
 
     Examples
     --------
+    >>> import torch
     >>> Conv4Classifier(n_way=3)(torch.zeros(2, 1, 28, 28)).shape
     torch.Size([2, 3])
     """

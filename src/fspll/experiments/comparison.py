@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,9 @@ def settings_grid(
         if k >= fewest:
             raise InputError(f"n_shot = {k} leaves no query: a class of {data.name} has {fewest}")
     ways, extras = list(n_way), list(r)
+    for n in ways:
+        if n > data.n_classes:
+            raise InputError(f"n_way = {n} but {data.name} has {data.n_classes} classes")
     return [Setting(n, k, min(15, fewest - k), e, p) for e in extras for n in ways for k in shots]
 
 
@@ -155,16 +158,21 @@ def _rows(
     return rows
 
 
+def check_ending(path: Path) -> None:
+    """Raise unless :func:`write_rows` can write to a file of this name."""
+    if path.suffix not in (".csv", ".json"):
+        raise InputError(f"results are written as .csv or .json, not {path.name}")
+
+
 def write_rows(rows: Sequence[Row], path: Path, about: dict[str, Any]) -> None:
     """Write rows as CSV or, with what made them, as JSON, by the ending of ``path``."""
+    check_ending(path)
     records = [asdict(row) for row in rows]
     with write_beside(path) as beside, beside.open("w", newline="") as file:
         if path.suffix == ".csv":
-            writer = csv.DictWriter(file, fieldnames=list(records[0]))
+            writer = csv.DictWriter(file, fieldnames=[field.name for field in fields(Row)])
             writer.writeheader()
             writer.writerows(records)
-        elif path.suffix == ".json":
+        else:
             json.dump({**about, "torch": torch.__version__, "rows": records}, file, indent=1)
             file.write("\n")
-        else:
-            raise InputError(f"results are written as .csv or .json, not {path.name}")

@@ -43,6 +43,7 @@ def embed_images(
 
 def _fingerprint(encoder: Encoder, data: ImageSet) -> str:
     digest = hashlib.sha256(repr((encoder.input_spec, data.name, data.images.shape)).encode())
+    digest.update(repr(encoder.network).encode())  # layers without weights
     for name, tensor in sorted(encoder.network.state_dict().items()):
         digest.update(name.encode() + tensor.detach().cpu().contiguous().numpy().tobytes())
     for start in range(0, len(data), 4096):  # in parts: the images may be a large memory map

@@ -113,13 +113,12 @@ def load_state(
         raise CheckpointError(f"{path} is damaged: {str(error).splitlines()[0]}") from error
 
 
-def _check_plan(
-    path: Path, plan: TrainingPlan, data: ImageSet, metadata: dict[str, Any]
-) -> None:
+def _check_plan(path: Path, plan: TrainingPlan, data: ImageSet, metadata: dict[str, Any]) -> None:
     wanted, found = plan.to_dict(), metadata.get("plan")
     if not isinstance(found, dict):
         raise CheckpointError(f"{path} is damaged: it does not say which plan it belongs to")
-    wanted, found = {**wanted, "data": repr(data)}, {**found, "data": metadata.get("data")}
+    wanted["data"] = repr(data)
+    found = {"data": metadata.get("data", wanted["data"]), **found}
     for name, value in wanted.items():
         if found.get(name) != value:
             raise CheckpointError(
