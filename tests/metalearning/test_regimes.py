@@ -95,7 +95,9 @@ def test_a_view_of_unlabelled_queries_holds_no_labels(embedded):
         if regime.support == "candidates":
             np.testing.assert_array_equal(view.support_labels.numpy(), TASK.candidates)
         else:
-            np.testing.assert_array_equal(view.support_labels.numpy(), np.eye(4)[TASK.support_labels])
+            np.testing.assert_array_equal(
+                view.support_labels.numpy(), np.eye(4)[TASK.support_labels]
+            )
 
 
 @pytest.mark.parametrize("name", REGIMES)
@@ -110,7 +112,9 @@ def test_the_confidence_is_a_constant(embedded, name):
     solved = regime.solve(view, N_SHOT - 1, "euclidean")
     assert not solved.confidence.requires_grad
     mass = frozen.sum(dim=0)
-    prototypes = torch.stack([(frozen[:, c : c + 1] * moving[:12]).sum(0) / mass[c] for c in range(4)])
+    prototypes = torch.stack(
+        [(frozen[:, c : c + 1] * moving[:12]).sum(0) / mass[c] for c in range(4)]
+    )
     loss = regime.loss(solved._replace(prototypes=prototypes, confidence=frozen))
     torch.testing.assert_close(torch.autograd.grad(loss, moving)[0], gradient)
 

@@ -1,0 +1,170 @@
+"""``fspll evaluate``: its table, its files, and what it refuses before any work."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import sys
+
+import numpy as np
+import pytest
+
+from fspll.cli import datasets as cli_datasets
+from fspll.cli.main import main
+from fspll.datasets import load_glyphs
+from fspll.embeddings import InputSpec, build_network, load_embedding, save_checkpoint
+from fspll.experiments.comparison import compare, settings_grid
+from fspll.experiments.evaluation import METHODS
+
+SPEC = InputSpec(16, 1, "bright-ink")
+SMALL = ["--n-way", "5", "--n-shot", "2,3", "--r", "1", "--tasks", "3"]
+
+
+@pytest.fixture(scope="module")
+def glyphs():
+    return load_glyphs(8, 7, split="test", size=16)
+
+
+@pytest.fixture(autouse=True)
+def _small_data(monkeypatch, glyphs):
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(cli_datasets, "load_split", lambda name, split, root: glyphs)
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Return a function that runs the command and gives exit code, output and complaints."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["fspll", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        told, complaints = capsys.readouterr()
+        return ended.value.code, told, complaints.strip()
+
+    return run
+
+
+def model(folder, seed=0, architecture="conv4", **training):
+    network = build_network(architecture, seed=seed, width=4, size=16)
+    save_checkpoint(
+        folder / "model.safetensors", network, input_spec=SPEC, training={"plan": training}
+    )
+    return folder
+
+
+LINE = re.compile(r"(\w+: )?(PN|FsPLL-nM|FsPLL|MAML) +([\d.]+ ± [\d.]+) +([\d.]+) +([\d.]+) *(\S*)")
+
+
+def lines(told):
+    """Return checkpoint, method, accuracy, deviation, support and p of the table's lines."""
+    return [found.groups(default="") for found in LINE.finditer(told)]
+
+
+def test_a_table_of_one_checkpoint(run, tmp_path, glyphs):
+    code, told, complaints = run("evaluate", model(tmp_path / "mine"), *SMALL, "--seed", 4)
+    assert (code, complaints) == (0, "")
+    assert "glyphs/test, 3 tasks a setting, seed 4" in told
+    encoder = load_embedding(tmp_path / "mine" / "model.safetensors")
+    settings = settings_grid(glyphs, [5], [2, 3], [1])
+    rows = compare([encoder], glyphs, settings, list(METHODS), n_tasks=3, seed=4)
+    assert lines(told) == [
+        (
+            *("", row.method, f"{row.mean:.3f} ± {row.half_width:.3f}"),
+            *(f"{row.std:.3f}", f"{row.support_mean:.3f}", ""),
+        )
+        for row in rows
+    ]
+    starts = [line.split()[:3] for line in told.splitlines() if " PN " in line]
+    assert starts == [["5", "2", "1"], ["5", "3", "1"]]
+
+
+def test_two_checkpoints_and_p_values(run, tmp_path):
+    one, two = model(tmp_path / "one"), model(tmp_path / "two", seed=1)
+    code, told, _ = run(
+        *("evaluate", one, two / "model.safetensors", *SMALL),
+        *("--methods", "PN,FsPLL", "--against", "two:PN"),
+    )
+    assert code == 0
+    assert "signed-rank test against two:PN" in " ".join(told.split())
+    names = [row[0] + row[1] for row in lines(told)]
+    assert names == ["one: PN", "one: FsPLL", "two: PN", "two: FsPLL"] * 2
+    for row in lines(told):
+        assert (row[-1] == "") == (row[:2] == ("two: ", "PN"))
+        if row[-1]:
+            assert 0 <= float(row[-1]) <= 1
+
+
+def test_a_maml_checkpoint(run, tmp_path):
+    folder = model(tmp_path / "maml", architecture="conv4-classifier", inner_rate=0.1)
+    code, told, _ = run("evaluate", folder, *SMALL, "--maml-steps", 1)
+    assert code == 0
+    assert [row[1] for row in lines(told)] == ["MAML", "MAML"]
+
+
+@pytest.mark.parametrize("ending", ["csv", "json"])
+def test_the_rows_are_saved(run, tmp_path, ending):
+    path = tmp_path / f"rows.{ending}"
+    folder = model(tmp_path / "mine", regime="pn")
+    code, told, _ = run("evaluate", folder, *SMALL, "--save", path)
+    assert code == 0
+    assert told.splitlines()[-1] == f"written to {path}"
+    if ending == "csv":
+        with path.open(newline="") as file:
+            found = list(csv.DictReader(file))
+    else:
+        contents = json.loads(path.read_text())
+        assert contents["data"] == "glyphs/test"
+        assert contents["training"] == {"mine": {"plan": {"regime": "pn"}}}
+        found = contents["rows"]
+    assert [(row["checkpoint"], row["method"], int(row["n_shot"])) for row in found] == [
+        ("mine", method, shots) for shots in (2, 3) for method in METHODS
+    ]
+    shown = [float(row[2].split()[0]) for row in lines(told)]
+    np.testing.assert_allclose([float(row["mean"]) for row in found], shown, atol=5.1e-4)
+
+
+def test_from_training_to_evaluation(run, tmp_path):
+    options = ("--n-way", 5, "--n-shot", 2, "--n-query", 1, "--tasks", 2, "--epochs", 1)
+    assert run("train", "--out", tmp_path / "run", *options)[0] == 0
+    code, told, _ = run("evaluate", tmp_path / "run", *SMALL, "--save", tmp_path / "rows.json")
+    assert code == 0
+    assert len(lines(told)) == 6
+    about = json.loads((tmp_path / "rows.json").read_text())["training"]["run"]
+    assert (about["steps"], about["plan"]["regime"]) == (2, "leave-one-out")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--methods PN,KNN", "method must be one of PN, FsPLL-nM, FsPLL, not 'KNN'"),
+        ("--n-way five", "--n-way takes whole numbers such as 5,10,20, not 'five'"),
+        ("--n-shot 7", "n_shot = 7 leaves no query: a class of glyphs/test has 7"),
+        ("--n-way 5,30", "n_way = 30 but glyphs/test has 8 classes"),
+        ("--against KNN", "nothing evaluated is called 'KNN'; there are mine:PN, mine:FsPLL-nM,"),
+        ("--save rows.txt", "results are written as .csv or .json, not rows.txt"),
+    ],
+)
+def test_bad_options_give_one_sentence(run, tmp_path, options, message):
+    code, told, complaints = run("evaluate", model(tmp_path / "mine"), *SMALL, *options.split())
+    assert (code, told) == (2, "")
+    assert complaints.startswith(f"error: {message}")
+    assert len(complaints.splitlines()) == 1
+
+
+def test_missing_and_ambiguous_checkpoints(run, tmp_path):
+    (tmp_path / "empty").mkdir()
+    code, _, complaints = run("evaluate", tmp_path / "empty", *SMALL)
+    missing = tmp_path / "empty" / "model.safetensors"
+    assert (code, complaints) == (2, f"error: there is no model file {missing}")
+    one, two = model(tmp_path / "a" / "run"), model(tmp_path / "b" / "run", seed=1)
+    code, _, complaints = run("evaluate", one, two, *SMALL)
+    expected = "error: two checkpoints have the same name; rename one of their folders"
+    assert (code, complaints) == (2, expected)
+
+
+def test_usage_errors(run, tmp_path):
+    code, _, complaints = run("evaluate", model(tmp_path / "mine"), "--tasks", 1)
+    assert code == 2
+    assert "Invalid value for '--tasks'" in complaints

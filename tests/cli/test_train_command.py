@@ -1,0 +1,250 @@
+"""``fspll train`` and ``fspll demo``, from their options to their files and messages."""
+
+from __future__ import annotations
+
+import builtins
+import json
+import os
+import re
+import signal
+import sys
+
+import pytest
+
+from fspll import datasets
+from fspll.cli import datasets as cli_datasets
+from fspll.cli import progress
+from fspll.cli.main import main
+from fspll.datasets import load_glyphs
+from fspll.embeddings import Conv4Classifier, load_checkpoint
+from fspll.metalearning.plan import TrainingPlan
+
+SMALL = (
+    *("--n-way", 5, "--n-shot", 2, "--n-query", 2),
+    *("--tasks", 4, "--epochs", 2, "--device", "cpu"),
+)
+
+
+@pytest.fixture(autouse=True)
+def _small_data(monkeypatch):
+    """Let the commands draw few and small characters."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def small(n_classes, *, split):
+        return load_glyphs(12, 8, split=split, size=16)
+
+    monkeypatch.setattr(datasets, "load_glyphs", small)
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Return a function that runs the command and gives exit code, output and complaints."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["fspll", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        told, complaints = capsys.readouterr()
+        return ended.value.code, told, complaints.strip()
+
+    return run
+
+
+# -------------------------------------------------------------------- training
+
+
+def test_files_and_message(run, tmp_path):
+    code, told, complaints = run("train", "--out", tmp_path / "run", *SMALL)
+    assert (code, complaints) == (0, "")
+    assert told == f"trained for 8 steps: {tmp_path / 'run' / 'model.safetensors'}\n"
+    assert {path.name for path in (tmp_path / "run").iterdir()} == {
+        "model.safetensors",
+        "state.safetensors",
+        "log.jsonl",
+    }
+    lines = (tmp_path / "run" / "log.jsonl").read_text().splitlines()
+    assert [json.loads(line)["step"] for line in lines] == list(range(1, 9))
+    training = load_checkpoint(tmp_path / "run" / "model.safetensors").metadata["training"]
+    assert training["data"] == "glyphs/train"
+
+
+def test_options_become_the_plan(run, tmp_path):
+    code, told, complaints = run(
+        *("train", "--out", tmp_path, "--regime", "PN-Average", "--r", "0,1,2", "--p", 0.5),
+        *("--n-way", 4, "--n-shot", 3, "--n-query", 1, "--tasks", 4, "--epochs", 3, "--fresh"),
+        *("--update", "epoch", "--optimizer", "sgd", "--learning-rate", 0.01, "--halve-every", 2),
+        *("--metric", "sqeuclidean", "--held-out", 4, "--patience", 3, "--seed", 5),
+        *("--inner-steps", 2, "--inner-rate", 0.1, "--first-order", "--device", "cpu"),
+    )
+    assert (code, complaints) == (0, "")
+    found = load_checkpoint(tmp_path / "model.safetensors").metadata["training"]
+    assert TrainingPlan.from_dict(found["plan"]) == TrainingPlan(
+        regime="pn-average", n_way=4, n_shot=3, n_query=1, r=(0, 1, 2), p=0.5, n_tasks=4,
+        fresh=True, epochs=3, tasks_per_step=4, optimizer="sgd", learning_rate=0.01, halve_every=2,
+        metric="sqeuclidean", held_out=4, patience=3, seed=5, inner_steps=2, inner_rate=0.1,
+        first_order=True,
+    )  # fmt: skip
+    first, second = told.splitlines()
+    assert first.startswith("trained for 3 steps: ")
+    best, figure = found["best_epoch"] + 1, found["best_figure"]
+    assert second == f"best epoch {best}, held-out figure {figure:.3f}"
+
+
+def test_maml_and_several_tasks_a_step(run, tmp_path):
+    options = ("--regime", "MAML+", "--meta-batch", 2, "--inner-steps", 1)
+    code, told, _ = run("train", "--out", tmp_path, *SMALL, *options)
+    assert (code, told.split(":")[0]) == (0, "trained for 4 steps")
+    found = load_checkpoint(tmp_path / "model.safetensors")
+    assert isinstance(found.network, Conv4Classifier)
+    assert found.metadata["training"]["plan"]["regime"] == "maml+"
+
+
+def test_another_plan_is_refused_and_restart_helps(run, tmp_path):
+    assert run("train", "--out", tmp_path, *SMALL)[0] == 0
+    code, told, complaints = run("train", "--out", tmp_path, *SMALL, "--seed", 1)
+    assert (code, told) == (2, "")
+    assert complaints == (
+        f"error: {tmp_path / 'state.safetensors'} belongs to a run with seed = 0, not 1; choose "
+        "another folder, or start over with --restart"
+    )
+    assert run("train", "--out", tmp_path, *SMALL, "--seed", 1, "--restart")[0] == 0
+
+
+def test_an_interrupt_is_answered_with_130(run, tmp_path, monkeypatch):
+    """Twice at once, in the middle of the third step: what was saved before is kept."""
+
+    def interrupted(bar, report):
+        if report.step == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(progress.TrainingBar, "observe", interrupted)
+    code, told, complaints = run("train", "--out", tmp_path, *SMALL, "--save-every", 2)
+    assert (code, told) == (130, "")
+    assert complaints == "stopped; what was finished is kept"
+    assert len((tmp_path / "log.jsonl").read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--update step", "--update is task or epoch, not 'step'"),
+        ("--r 1,two", "--r takes whole numbers such as 5,10,20, not '1,two'"),
+        ("--regime protonet", "regime must be one of fspll, fspll-nm, pn, pn-average, precise, "),
+        ("--dataset cifar", "data set must be one of glyphs, omniglot, mini-imagenet or a folder"),
+        ("--meta-batch 3", "tasks_per_step = 3 does not divide n_tasks = 4"),
+        ("--optimizer lbfgs", "optimizer must be one of adam, sgd, not 'lbfgs'"),
+        ("--n-way 30", "n_way = 30 but the data set has 12 classes"),
+        ("--n-query 7", "n_shot + n_query = 9 but class 'alphabet000/character01' has 8 samples"),
+        ("--patience 2", "patience needs held_out classes to judge the epochs by"),
+        ("--held-out 2", "held_out = 2 keeps 2 classes aside, but judging tasks of r = 1 takes"),
+        ("--device tpu", "device must be 'auto', 'cpu', 'cuda', 'cuda:<number>' or 'mps', not"),
+        ("--architecture vgg", "no architecture is called 'vgg'; there are 'conv4', 'resnet12',"),
+    ],
+)
+def test_bad_options_give_one_sentence(run, tmp_path, options, message):
+    code, told, complaints = run("train", "--out", tmp_path / "run", *SMALL, *options.split())
+    assert (code, told) == (2, "")
+    assert complaints.startswith(f"error: {message}")
+    assert len(complaints.splitlines()) == 1
+    assert not (tmp_path / "run" / "model.safetensors").exists()
+
+
+def test_a_file_in_the_place_of_the_folder(run, tmp_path):
+    (tmp_path / "run").write_text("mine")
+    code, _, complaints = run("train", "--out", tmp_path / "run", *SMALL)
+    expected = f"error: {tmp_path / 'run'} is a file; training needs a folder to write to"
+    assert (code, complaints) == (2, expected)
+
+
+def test_usage_errors(run, tmp_path):
+    code, _, complaints = run("train", *SMALL)
+    assert code == 2
+    assert "Missing option '--out'" in complaints
+    code, _, complaints = run("train", "--out", tmp_path, "--save-every", 0)
+    assert code == 2
+    assert "Invalid value for '--save-every'" in complaints
+
+
+def test_tensorboard_is_asked_for_when_it_is_missing(run, tmp_path, monkeypatch):
+    load = builtins.__import__
+
+    def without(name, *rest):
+        if name.startswith("torch.utils.tensorboard"):
+            raise ImportError(name)
+        return load(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    code, _, complaints = run("train", "--out", tmp_path, *SMALL, "--tensorboard")
+    assert code == 2
+    assert complaints == (
+        "error: --tensorboard needs the package 'tensorboard', which is not installed; install it "
+        "with: pip install 'fspll[tensorboard]'"
+    )
+
+
+# -------------------------------------------------------------------- data sets by name
+
+
+def test_splits_by_name(monkeypatch, tmp_path):
+    asked = []
+    for name in ("load_glyphs", "load_omniglot", "load_mini_imagenet", "load_image_folder"):
+        monkeypatch.setattr(
+            datasets, name, lambda *a, name=name, **options: asked.append((name, a, options))
+        )
+    for name in ("glyphs", "omniglot", "mini-imagenet", "mini_imagenet", str(tmp_path)):
+        cli_datasets.load_split(name, "train", tmp_path)
+        cli_datasets.load_split(name, "test", tmp_path)
+    mini = [
+        ("load_mini_imagenet", ("meta-train",), {"root": tmp_path}),
+        ("load_mini_imagenet", ("test",), {"root": tmp_path}),
+    ]
+    assert asked == [
+        ("load_glyphs", (1000,), {"split": "train"}),
+        ("load_glyphs", (500,), {"split": "test"}),
+        ("load_omniglot", ("train",), {"root": tmp_path}),
+        ("load_omniglot", ("test",), {"root": tmp_path}),
+        *mini,
+        *mini,
+        ("load_image_folder", (tmp_path,), {}),
+        ("load_image_folder", (tmp_path,), {}),
+    ]
+
+
+# -------------------------------------------------------------------- the demo
+
+
+@pytest.fixture
+def _few_classes(monkeypatch):
+    """As many classes and drawings as the tasks of the demo take."""
+
+    def few(n_classes, *, split):
+        assert (n_classes, split) in ((400, "train"), (200, "test"))
+        return load_glyphs(31 if split == "train" else 21, split=split, size=16)
+
+    monkeypatch.setattr(datasets, "load_glyphs", few)
+
+
+@pytest.mark.usefixtures("_few_classes")
+def test_the_demo_prints_its_table(run, tmp_path):
+    code, told, complaints = run("demo", "--steps", 2, "--tasks", 2, "--out", tmp_path / "kept")
+    assert (code, complaints) == (0, "")
+    rows = [re.findall(r"[\d.]+", line) for line in told.splitlines() if line.count("±") == 3]
+    assert [row[:2] for row in rows] == [[n, k] for n in ("5", "20") for k in ("2", "3", "4")]
+    assert all(0 <= float(figure) <= 1 for row in rows for figure in row[2::2])
+    assert len({row[2] for row in rows}) > 1
+    heading = next(line for line in told.splitlines() if "labels a sample" in line)
+    assert re.findall(r"PN|FsPLL-nM|FsPLL", heading) == ["PN", "FsPLL-nM", "FsPLL"]
+    assert f"The model is in {tmp_path / 'kept'}." in told
+    plan = load_checkpoint(tmp_path / "kept" / "model.safetensors").metadata["training"]["plan"]
+    assert (plan["regime"], plan["n_tasks"]) == ("leave-one-out", 2)
+
+
+@pytest.mark.usefixtures("_few_classes")
+def test_an_interrupted_demo(run, monkeypatch):
+    def interrupt(bar, report):
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(progress.TrainingBar, "observe", interrupt)
+    code, told, complaints = run("demo", "--steps", 9)
+    assert (code, complaints) == (130, "stopped; what was finished is kept")
+    assert "±" not in told

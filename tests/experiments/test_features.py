@@ -1,0 +1,109 @@
+"""Kept embeddings: found again, never mistaken, made again when damaged."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from fspll.datasets import ImageSet
+from fspll.embeddings import Encoder, InputSpec, build_network
+from fspll.experiments.features import embed_images
+from fspll.files import user_cache_dir
+
+SPEC = InputSpec(16, 1, "bright-ink")
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 256, (10, 16, 16), dtype=np.uint8)
+    return ImageSet("noise", images, np.repeat(np.arange(5), 2), tuple("abcde"))
+
+
+@pytest.fixture
+def encoder():
+    return Encoder(build_network("conv4", seed=0, width=4, size=16).eval(), SPEC, device="cpu")
+
+
+def kept():
+    return sorted((user_cache_dir() / "features").glob("*"))
+
+
+def test_features_are_those_of_the_encoder(encoder, data):
+    features = embed_images(encoder, data)
+    assert features.shape == (10, 4)
+    expected = encoder.encode(data.images, polarity="bright-ink")
+    np.testing.assert_array_equal(features.numpy(), expected)
+    assert len(kept()) == 1
+
+
+def test_a_second_call_does_not_run_the_network(encoder, data, monkeypatch):
+    first = embed_images(encoder, data)
+
+    def never(*arguments, **options):
+        pytest.fail("the network was asked again")
+
+    monkeypatch.setattr(Encoder, "encode", never)
+    assert torch.equal(embed_images(encoder, data), first)
+    copy = Encoder(build_network("conv4", seed=0, width=4, size=16).eval(), SPEC, device="cpu")
+    assert torch.equal(embed_images(copy, data), first)  # the same weights in another object
+
+
+def test_a_change_of_a_weight_or_a_pixel_is_noticed(encoder, data):
+    first = embed_images(encoder, data)
+    pixels = data.images.copy()
+    pixels[7, 3, 3] ^= 0xFF
+    changed = replace(data, images=pixels)
+    other = embed_images(encoder, changed)
+    assert torch.equal(other[:7], first[:7])
+    assert not torch.equal(other[7], first[7])
+    with torch.no_grad():
+        encoder.network.blocks[3][1].bias[2] += 1
+    moved = embed_images(encoder, data)
+    torch.testing.assert_close(moved[:, 2] - first[:, 2], torch.ones(10))
+    encoder.network.blocks[0][1].running_mean += 0.5  # no parameter, but part of the function
+    assert not torch.equal(embed_images(encoder, data), moved)
+    assert len(kept()) == 4
+
+
+def test_a_change_of_the_input_or_of_a_layer_without_weights_is_noticed(data):
+    def encoder(layer, spec=SPEC):
+        torch.manual_seed(0)
+        network = nn.Sequential(nn.Flatten(), nn.Linear(256, 3), layer)
+        return Encoder(network, spec, device="cpu")
+
+    first = embed_images(encoder(nn.ReLU()), data)
+    assert not torch.equal(embed_images(encoder(nn.Tanh()), data), first)
+    inverted = embed_images(encoder(nn.ReLU(), replace(SPEC, polarity="dark-ink")), data)
+    assert not torch.equal(inverted, first)
+
+
+@pytest.mark.parametrize("damage", [b"", b"\x93NUMPY", None], ids=["empty", "stump", "cut"])
+def test_a_damaged_file_is_made_again(encoder, data, damage):
+    first = embed_images(encoder, data)
+    (path,) = kept()
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-5] if damage is None else damage)
+    assert torch.equal(embed_images(encoder, data), first)
+    assert path.read_bytes() == whole
+    assert kept() == [path]  # and nothing else is left behind
+
+
+def test_photos_and_networks_without_a_spec():
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 256, (6, 16, 16, 3), dtype=np.uint8)
+    photos = ImageSet("photos", images, np.arange(6), tuple("abcdef"))
+    network = build_network("conv4", seed=0, in_channels=3, width=4, size=16).eval()
+    with_spec = embed_images(Encoder(network, InputSpec(16, 3), device="cpu"), photos)
+    without = embed_images(Encoder(network, device="cpu"), photos)
+    torch.testing.assert_close(with_spec, without)
+
+
+def test_progress_is_told(encoder, data):
+    heard = []
+    embed_images(encoder, data, lambda done, total: heard.append((done, total)))
+    assert heard == [(10, 10)]
