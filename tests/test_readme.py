@@ -19,8 +19,8 @@ def test_the_five_lines_do_what_they_say():
     names: dict[str, object] = {}
     exec(compile(block, "README.md", "exec"), names)  # our own file
     clf = names["clf"]
-    assert clf.labels_.tolist() == ["cat"] * 3 + ["dog"] * 3
-    assert clf.predict([[0.1, 0.2], [3, 3]]).tolist() == ["cat", "dog"]
+    assert clf.labels_.tolist() == ["cat", "cat", "dog", "dog", "fox", "fox"]
+    assert clf.predict([[1, 1], [8, 1]]).tolist() == ["cat", "dog"]
 
 
 def test_every_command_of_the_table_exists_and_none_is_missing():

@@ -60,6 +60,12 @@ def write_beside(target: Path | str) -> Iterator[Path]:
         yield beside
         beside.replace(target)
     except OSError as error:
+        if error.filename is not None and Path(error.filename) not in (
+            beside,
+            target,
+            target.parent,
+        ):
+            raise  # about another file: the block's own business
         raise DataError(f"cannot write {target}: {error.strerror or error}") from error
     finally:
         with suppress(OSError):

@@ -160,7 +160,7 @@ def test_missing_and_ambiguous_checkpoints(run, tmp_path):
     assert (code, complaints) == (2, f"error: there is no model file {missing}")
     one, two = model(tmp_path / "a" / "run"), model(tmp_path / "b" / "run", seed=1)
     code, _, complaints = run("evaluate", one, two, *SMALL)
-    expected = "error: two checkpoints have the same name; rename one of their folders"
+    expected = "error: two checkpoints are called 'run'; give one another name"
     assert (code, complaints) == (2, expected)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-
 import pytest
 import torch
 from torch import nn
@@ -26,7 +24,8 @@ class TextbookConv4(nn.Module):
                 slow.weight.copy_(convolution.weight)
                 slow.bias.fill_(bias)
             self.convolutions.append(slow)
-            self.norms.append(copy.deepcopy(norm))
+            self.norms.append(nn.BatchNorm2d(after))
+            self.norms[-1].load_state_dict(norm.state_dict())
             # Where the running mean would be after long training: the bias is part of the mean.
             self.norms[-1].running_mean += bias
 
@@ -36,15 +35,17 @@ class TextbookConv4(nn.Module):
         return x.flatten(1)
 
 
-@pytest.fixture
-def pair():
+@pytest.fixture(params=["positive scales", "scales of both signs"])
+def pair(request):
     """Return a fast Conv4 with awkward batch norms, its textbook twin, and images."""
     fast = build_network("conv4", in_channels=2, width=6, size=33, seed=0)
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
         for block in fast.blocks:
-            # Negative slopes are what would break a pool placed before the batch norm.
-            block[1].weight.copy_(torch.randn(6, generator=generator))
+            scale = torch.randn(6, generator=generator)
+            # Negative scales are what would break a pool placed before the batch norm.
+            positive = request.param == "positive scales"
+            block[1].weight.copy_(scale.abs() + 0.1 if positive else scale)
             block[1].bias.copy_(torch.randn(6, generator=generator))
     images = torch.rand(8, 2, 33, 33, generator=generator)
     return fast.double(), TextbookConv4(fast, bias=0.7).double(), images.double()

@@ -19,8 +19,7 @@ err = Console(stderr=True, highlight=False)
 def progress_bar() -> Progress:
     """Return a progress display with a count and the time left, on standard error.
 
-    Standard error keeps ``fspll ... > file`` clean, and rich shows nothing there when it is not a
-    terminal.
+    Standard error keeps ``fspll ... > file`` clean; nothing is shown when it is not a terminal.
     """
     return Progress(
         TextColumn("{task.description}"),
@@ -31,4 +30,5 @@ def progress_bar() -> Progress:
         TimeRemainingColumn(),
         console=err,
         transient=True,
+        disable=not err.is_terminal,
     )

@@ -21,6 +21,7 @@ def demo(
     # Heavy imports wait until the command runs, so that `fspll --help` is quick.
     from fspll.cli.progress import TrainingBar
     from fspll.datasets import load_glyphs
+    from fspll.devices import keep_freed_memory
     from fspll.embeddings import Encoder, load_embedding
     from fspll.episodes import Setting
     from fspll.experiments.comparison import compare
@@ -28,6 +29,7 @@ def demo(
     from fspll.metalearning.plan import TrainingPlan
     from fspll.metalearning.trainer import train
 
+    keep_freed_memory()
     out.print("Drawing characters: 20 people, 400 characters to learn from and 200 new ones ...")
     known, new = load_glyphs(400, split="train"), load_glyphs(200, split="test")
     # This regime reads only candidate sets of the support samples; few queries keep it quick.
@@ -36,7 +38,7 @@ def demo(
     )
     with tempfile.TemporaryDirectory() as scratch:
         with TrainingBar(plan.total_steps, "meta-training") as bar:
-            trained = train(known, plan, folder or scratch, observers=(bar.observe,))
+            trained = train(known, plan, folder or scratch, restart=True, observers=(bar.observe,))
         if trained.model is None:
             raise KeyboardInterrupt
         encoder = load_embedding(trained.model)

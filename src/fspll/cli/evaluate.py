@@ -10,7 +10,7 @@ from rich.box import SIMPLE
 from rich.table import Table
 
 from fspll.cli.console import out, progress_bar
-from fspll.errors import InputError, InputTypeError
+from fspll.errors import InputTypeError
 
 if TYPE_CHECKING:
     from fspll.embeddings import Encoder
@@ -44,8 +44,6 @@ def evaluate(
     if save is not None:
         check_ending(save)  # before the work, not after it
     encoders = [_load(path) for path in checkpoints]
-    if len({encoder.name for encoder in encoders}) < len(encoders):
-        raise InputError("two checkpoints have the same name; rename one of their folders")
     data = load_split(dataset, "test", root)
     settings = settings_grid(
         data,

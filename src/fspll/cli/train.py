@@ -48,9 +48,11 @@ def train(
     """Meta-train an embedding network; Ctrl-C stops it, the same command goes on."""
     from fspll.cli.datasets import load_split, numbers
     from fspll.cli.progress import TrainingBar
+    from fspll.devices import keep_freed_memory
     from fspll.metalearning.plan import TrainingPlan
     from fspll.metalearning.trainer import train as run
 
+    keep_freed_memory()
     if update not in ("task", "epoch"):
         raise InputError(f"--update is task or epoch, not {update!r}")
     plan = TrainingPlan(
@@ -109,7 +111,7 @@ def _scalars(folder: Path) -> Observer:
         for name in ("loss", "query_accuracy", "learning_rate", "held_out"):
             if figures[name] is not None:
                 writer.add_scalar(name, figures[name], report.step)
-        if report.step == report.total_steps:
-            writer.flush()
+        if report.step % 20 == 0 or report.step == report.total_steps:
+            writer.flush()  # a killed or interrupted run keeps its curves
 
     return observe

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from fspll.embeddings._checks import require_whole
+from fspll.embeddings.normpool import NormPoolReLU
 from fspll.errors import InputError
 
 N_BLOCKS = 4
@@ -29,8 +30,8 @@ class Conv4(nn.Module):
 
     - the convolutions have no bias, because the batch norm behind them subtracts it again (in eval
       mode too, as soon as the running mean has taken the bias in);
-    - ReLU stands after the max-pool, where a quarter of the values is left: the maximum commutes
-      with every non-decreasing function;
+    - batch norm and ReLU act after the max-pool, where a quarter of the values is left: the maximum
+      commutes with every non-decreasing function (:mod:`fspll.embeddings.normpool`);
     - weights and maps are kept in the channels-last memory format.
 
     Before any training, batch norm's running statistics are 0 and 1, so an untrained network in
@@ -83,8 +84,5 @@ class Conv4(nn.Module):
 
 def _block(before: int, after: int) -> nn.Sequential:
     return nn.Sequential(
-        nn.Conv2d(before, after, kernel_size=3, padding=1, bias=False),
-        nn.BatchNorm2d(after),
-        nn.MaxPool2d(2),
-        nn.ReLU(),  # after the pool: see the class docstring
+        nn.Conv2d(before, after, kernel_size=3, padding=1, bias=False), NormPoolReLU(after)
     )

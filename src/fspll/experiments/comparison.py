@@ -95,6 +95,9 @@ def compare(
     unknown = [name for name in methods if name not in METHODS]
     if unknown:
         raise InputError(f"method must be one of {', '.join(METHODS)}, not {unknown[0]!r}")
+    keys = _keys(encoders, methods)
+    if against is not None:
+        _find(against, keys)  # before hours of work, not after
     features = {
         id(encoder): embed_images(encoder, data)
         for encoder in encoders
@@ -125,16 +128,33 @@ def compare(
     return rows
 
 
+def _keys(encoders: Sequence[Encoder], methods: Sequence[str]) -> list[tuple[str, str]]:
+    """Return (checkpoint, method) of everything that will be evaluated."""
+    names = [encoder.name for encoder in encoders]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise InputError(f"two checkpoints are called {min(twice)!r}; give one another name")
+    return [
+        (encoder.name, method)
+        for encoder in encoders
+        for method in (["MAML"] if isinstance(encoder.network, Conv4Classifier) else methods)
+    ]
+
+
+def _find(against: str, keys: Iterable[tuple[str, str]]) -> tuple[str, str]:
+    """Return the first (checkpoint, method) that METHOD or CHECKPOINT:METHOD names."""
+    keys = list(keys)
+    for key in keys:
+        if against in (key[1], ":".join(key)):
+            return key
+    known = ", ".join(":".join(key) for key in keys)
+    raise InputError(f"nothing evaluated is called {against!r}; there are {known}")
+
+
 def _rows(
     scores: dict[tuple[str, str], Scores], setting: Setting, seed: int, against: str | None
 ) -> list[Row]:
-    reference = None
-    if against is not None:
-        wanted = [key for key in scores if against in (key[1], ":".join(key))]
-        if not wanted:
-            known = ", ".join(":".join(key) for key in scores)
-            raise InputError(f"nothing evaluated is called {against!r}; there are {known}")
-        reference = wanted[0]
+    reference = None if against is None else _find(against, scores)
     rows = []
     for (checkpoint, method), score in scores.items():
         figures = summarize(score.query_accuracy)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
 
 import numpy as np
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from fspll.datasets.images import ImageSet
 from fspll.embeddings import Encoder
+from fspll.errors import DataError
 from fspll.files import user_cache_dir, write_beside
 
 
@@ -36,7 +38,8 @@ def embed_images(
         )
     )
     features = encoder.encode(data.images, progress=progress, polarity=polarity)
-    with write_beside(path) as beside, beside.open("wb") as file:
+    # A full disk or a read-only home costs the next run some time, not this one its result.
+    with suppress(DataError), write_beside(path) as beside, beside.open("wb") as file:
         np.save(file, features)
     return torch.from_numpy(features)
 
