@@ -143,7 +143,7 @@ def test_from_training_to_evaluation(run, tmp_path):
         ("--n-shot 7", "n_shot = 7 leaves no query: a class of glyphs/test has 7"),
         ("--n-way 5,30", "n_way = 30 but glyphs/test has 8 classes"),
         ("--against KNN", "nothing evaluated is called 'KNN'; there are mine:PN, mine:FsPLL-nM,"),
-        ("--save rows.txt", "results are written as .csv or .json, not rows.txt"),
+        ("--save rows.txt", "results are written as .csv, .json, .md, not rows.txt"),
     ],
 )
 def test_bad_options_give_one_sentence(run, tmp_path, options, message):

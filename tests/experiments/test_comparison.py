@@ -15,9 +15,10 @@ from fspll.datasets import ImageSet
 from fspll.embeddings import Encoder, InputSpec, build_network
 from fspll.episodes import Setting, TaskSource
 from fspll.errors import InputError
-from fspll.experiments.comparison import Row, compare, settings_grid, write_rows
+from fspll.experiments.comparison import Row, compare, settings_grid
 from fspll.experiments.evaluation import METHODS, score_maml, score_tasks
 from fspll.experiments.statistics import signed_rank_p, summarize
+from fspll.experiments.tables import write_rows
 
 SPEC = InputSpec(16, 1, "bright-ink")
 SETTINGS = [Setting(5, 3, 4, r=1), Setting(3, 2, 5, r=2, p=0.5)]
@@ -209,6 +210,23 @@ def test_no_rows(tmp_path):
 
 
 def test_another_ending_is_refused_and_leaves_nothing(rows, tmp_path):
-    with pytest.raises(InputError, match=r"results are written as \.csv or \.json, not rows\.xlsx"):
+    with pytest.raises(InputError, match=r"results are written as .*, not rows\.xlsx"):
         write_rows(rows, tmp_path / "rows.xlsx", {})
     assert list(tmp_path.iterdir()) == []
+
+
+def test_markdown_has_a_line_a_setting_and_marks_the_best(tmp_path):
+    def row(method: str, n_way: int, mean: float) -> Row:
+        return Row("run", method, n_way, 5, 15, 1, 1.0, 10, 3, mean, 0.1, 0.02, 0.9)
+
+    rows = [row("PN", 5, 0.5), row("FsPLL", 5, 0.75), row("PN", 20, 0.4), row("FsPLL", 20, 0.4)]
+    write_rows(rows, tmp_path / "table.md", {})
+    assert (tmp_path / "table.md").read_text().splitlines() == [
+        "| N2 | K2 | r | PN | FsPLL |",
+        "|---:|---:|---:|---:|---:|",
+        "| 5 | 5 | 1 | 0.500 ± 0.020 | **0.750** ± 0.020 |",
+        "| 20 | 5 | 1 | **0.400** ± 0.020 | **0.400** ± 0.020 |",
+        "",
+        "10 tasks a line, seed 3; mean ± 95% interval.",
+    ]
+    assert markdown_table([]) == "no rows\n"

@@ -30,19 +30,15 @@ def evaluate(
     seed: int = typer.Option(0, min=0),
     against: str | None = typer.Option(None, help="METHOD or MODEL:METHOD to test against."),
     maml_steps: int = typer.Option(10, min=1, help="MAML: steps of adaptation."),
-    save: Path | None = typer.Option(None, help="Write the rows to a .csv or .json file."),
+    save: list[Path] = typer.Option([], help="Write the rows to a .csv, .json or .md file."),
 ) -> None:
     """Evaluate checkpoints on meta-test tasks: mean ± 95% interval, and a signed-rank test."""
     from fspll.cli.datasets import load_split, numbers
-    from fspll.experiments.comparison import (
-        check_ending,
-        compare,
-        settings_grid,
-        write_rows,
-    )
+    from fspll.experiments.comparison import compare, settings_grid
+    from fspll.experiments.tables import check_ending, write_rows
 
-    if save is not None:
-        check_ending(save)  # before the work, not after it
+    for path in save:
+        check_ending(path)  # before the work, not after it
     encoders = [_load(path) for path in checkpoints]
     data = load_split(dataset, "test", root)
     settings = settings_grid(
@@ -66,10 +62,10 @@ def evaluate(
             progress=lambda done, total: progress.update(bar, completed=done, total=total),
         )
     out.print(_table(rows, data.name, against))
-    if save is not None:
-        training = {encoder.name: encoder.metadata.get("training") for encoder in encoders}
-        write_rows(rows, save, {"data": data.name, "training": training})
-        out.print(f"written to {save}", soft_wrap=True)
+    training = {encoder.name: encoder.metadata.get("training") for encoder in encoders}
+    for path in save:
+        write_rows(rows, path, {"data": data.name, "training": training})
+        out.print(f"written to {path}", soft_wrap=True)
 
 
 def _load(path: Path) -> Encoder:

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
-from pathlib import Path
-from typing import Any
-
-import torch
+from dataclasses import asdict, dataclass
 
 from fspll.datasets.images import ImageSet
 from fspll.embeddings import Conv4Classifier, Encoder
@@ -18,7 +12,6 @@ from fspll.errors import InputError
 from fspll.experiments.evaluation import METHODS, Scores, score_maml, score_tasks
 from fspll.experiments.features import embed_images
 from fspll.experiments.statistics import signed_rank_p, summarize
-from fspll.files import write_beside
 
 
 @dataclass(frozen=True)
@@ -176,23 +169,3 @@ def _rows(
             )
         )
     return rows
-
-
-def check_ending(path: Path) -> None:
-    """Raise unless :func:`write_rows` can write to a file of this name."""
-    if path.suffix not in (".csv", ".json"):
-        raise InputError(f"results are written as .csv or .json, not {path.name}")
-
-
-def write_rows(rows: Sequence[Row], path: Path, about: dict[str, Any]) -> None:
-    """Write rows as CSV or, with what made them, as JSON, by the ending of ``path``."""
-    check_ending(path)
-    records = [asdict(row) for row in rows]
-    with write_beside(path) as beside, beside.open("w", newline="") as file:
-        if path.suffix == ".csv":
-            writer = csv.DictWriter(file, fieldnames=[field.name for field in fields(Row)])
-            writer.writeheader()
-            writer.writerows(records)
-        else:
-            json.dump({**about, "torch": torch.__version__, "rows": records}, file, indent=1)
-            file.write("\n")
