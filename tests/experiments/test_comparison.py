@@ -18,7 +18,7 @@ from fspll.errors import InputError
 from fspll.experiments.comparison import Row, compare, settings_grid
 from fspll.experiments.evaluation import METHODS, score_maml, score_tasks
 from fspll.experiments.statistics import signed_rank_p, summarize
-from fspll.experiments.tables import write_rows
+from fspll.experiments.tables import markdown_table, write_rows
 
 SPEC = InputSpec(16, 1, "bright-ink")
 SETTINGS = [Setting(5, 3, 4, r=1), Setting(3, 2, 5, r=2, p=0.5)]
