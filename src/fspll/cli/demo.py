@@ -13,7 +13,7 @@ from fspll.cli.console import out, progress_bar
 
 def demo(
     folder: Path | None = typer.Option(None, "--out", help="Keep the trained model here."),
-    steps: int = typer.Option(200, min=1, help="Steps of meta-training."),
+    steps: int = typer.Option(300, min=1, help="Steps of meta-training."),
     tasks: int = typer.Option(100, min=2, help="New tasks a line of the table."),
     seed: int = typer.Option(0, min=0, help="Seed of the network and of the tasks."),
 ) -> None:
