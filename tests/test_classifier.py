@@ -30,10 +30,9 @@ from fspll.rectification import Settings, exact_distances, rectify
 NAMES = np.array(["ant", "bee", "cat", "dog"])
 ESTIMATORS = [FsPLLClassifier(), FsPLLClassifier(rectifier="none")]
 
-# What scikit-learn itself leaves out here: it needs pandas, which is no dependency of ours (data
-# frames are tested in test_candidates.py), and an environment variable that must be set before
+# What scikit-learn itself leaves out here: it needs an environment variable that must be set before
 # scipy is imported (`test_array_api_dispatch` sets it in a process of its own).
-LEFT_OUT = {"check_classifier_data_not_an_array", "check_array_api_input"}
+LEFT_OUT = {"check_array_api_input"}
 
 
 def blobs(n_shot=6, scale=1.0, seed=0, dtype=np.float64):
