@@ -241,3 +241,9 @@ def test_unusual_number_types_are_read_or_refused(tmp_path, dtype):
         assert dtype in ("F4", "F6_E2M3", "F8_E8M0", "Z9")
     else:
         assert shape[0] in (4, 8)  # two of F4 make one element
+
+
+def test_a_written_file_has_the_usual_permissions(tmp_path):
+    (tmp_path / "plain").touch()
+    tensorfiles.FileFormat("fspll-test", 1, "a test").write(tmp_path / "file", TENSORS, {})
+    assert (tmp_path / "file").stat().st_mode == (tmp_path / "plain").stat().st_mode

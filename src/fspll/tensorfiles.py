@@ -51,8 +51,11 @@ class FileFormat:
         }
         contents = {name: plain(tensor) for name, tensor in tensors.items()}
         with write_beside(path) as beside:
+            beside.touch()
+            usual = beside.stat().st_mode  # safetensors makes files that only their owner can read
             try:
                 save_file(contents, beside, metadata=header)
+                beside.chmod(usual)
             except SafetensorError as error:  # how safetensors reports a full disk
                 raise OSError(str(error)) from error
 
