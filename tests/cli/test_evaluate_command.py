@@ -5,13 +5,11 @@ from __future__ import annotations
 import csv
 import json
 import re
-import sys
 
 import numpy as np
 import pytest
 
 from fspll.cli import datasets as cli_datasets
-from fspll.cli.main import main
 from fspll.datasets import load_glyphs
 from fspll.embeddings import InputSpec, build_network, load_embedding, save_checkpoint
 from fspll.experiments.comparison import compare, settings_grid
@@ -30,20 +28,6 @@ def glyphs():
 def _small_data(monkeypatch, glyphs):
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setattr(cli_datasets, "load_split", lambda name, split, root: glyphs)
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Return a function that runs the command and gives exit code, output and complaints."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["fspll", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        told, complaints = capsys.readouterr()
-        return ended.value.code, told, complaints.strip()
-
-    return run
 
 
 def model(folder, seed=0, architecture="conv4", **training):

@@ -7,14 +7,12 @@ import json
 import os
 import re
 import signal
-import sys
 
 import pytest
 
 from fspll import datasets
 from fspll.cli import datasets as cli_datasets
 from fspll.cli import progress
-from fspll.cli.main import main
 from fspll.datasets import load_glyphs
 from fspll.embeddings import Conv4Classifier, load_checkpoint
 from fspll.metalearning.plan import TrainingPlan
@@ -34,20 +32,6 @@ def _small_data(monkeypatch):
         return load_glyphs(12, 8, split=split, size=16)
 
     monkeypatch.setattr(datasets, "load_glyphs", small)
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Return a function that runs the command and gives exit code, output and complaints."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["fspll", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        told, complaints = capsys.readouterr()
-        return ended.value.code, told, complaints.strip()
-
-    return run
 
 
 # -------------------------------------------------------------------- training
