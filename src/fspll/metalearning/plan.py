@@ -7,11 +7,10 @@ from typing import Any
 
 from fspll.episodes import Setting
 from fspll.errors import InputError
-from fspll.metalearning.regimes import find_regime
+from fspll.metalearning.regimes import MAML_REGIMES, find_regime
 from fspll.rectification import check_metric
 
 OPTIMIZERS = ("adam", "sgd")
-MAML_REGIMES = ("maml", "maml+")
 
 
 @dataclass(frozen=True)

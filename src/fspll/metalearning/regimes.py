@@ -86,6 +86,7 @@ OBJECTIVES: dict[str, Callable[[Solved], Tensor]] = {
     "leave-one-out": _leave_one_out,
 }
 LABELS = ("none", "candidates", "precise")
+MAML_REGIMES = ("maml", "maml+")  # without prototypes: see fspll.metalearning.maml
 
 
 @dataclass(frozen=True)
@@ -222,4 +223,5 @@ def find_regime(name: str) -> Regime:
     try:
         return REGIMES[name.lower()]
     except KeyError:
-        raise InputError(f"regime must be one of {', '.join(REGIMES)}, not {name!r}") from None
+        known = ", ".join([*REGIMES, *MAML_REGIMES])
+        raise InputError(f"regime must be one of {known}, not {name!r}") from None
