@@ -67,8 +67,8 @@ def keep_freed_memory() -> bool:
     """Make the C library keep freed memory for the next step instead of giving it back.
 
     Meta-training allocates and frees the same large maps in every step. By default glibc returns
-    each to the system, which then hands out fresh pages, zeroed one by one: a third of the time of
-    a step. The setting is for the whole process, so commands call it and library functions do not.
+    each to the system, which then hands out fresh pages, zeroed one by one. The setting is for the
+    whole process, so commands call it and library functions do not.
 
     Returns
     -------

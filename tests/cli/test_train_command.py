@@ -223,6 +223,15 @@ def test_the_demo_prints_its_table(run, tmp_path):
     assert (plan["regime"], plan["n_tasks"]) == ("leave-one-out", 2)
 
 
+def test_the_demo_overwrites_no_model(run, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "model.safetensors").write_bytes(b"precious")
+    code, told, complaints = run("demo", "--steps", 2, "--tasks", 2, "--out", tmp_path / "mine")
+    expected = f"error: {tmp_path / 'mine'} holds a trained model already; choose another folder"
+    assert (code, told, complaints) == (2, "", expected)
+    assert (tmp_path / "mine" / "model.safetensors").read_bytes() == b"precious"
+
+
 @pytest.mark.usefixtures("_few_classes")
 def test_an_interrupted_demo(run, monkeypatch):
     def interrupt(bar, report):

@@ -9,6 +9,7 @@ import typer
 from rich.table import Table
 
 from fspll.cli.console import out, progress_bar
+from fspll.errors import InputError
 
 
 def demo(
@@ -27,8 +28,10 @@ def demo(
     from fspll.experiments.comparison import compare
     from fspll.experiments.evaluation import METHODS
     from fspll.metalearning.plan import TrainingPlan
-    from fspll.metalearning.trainer import train
+    from fspll.metalearning.trainer import MODEL, train
 
+    if folder is not None and (folder / MODEL).exists():
+        raise InputError(f"{folder} holds a trained model already; choose another folder")
     keep_freed_memory()
     out.print("Drawing characters: 20 people, 400 characters to learn from and 200 new ones ...")
     known, new = load_glyphs(400, split="train"), load_glyphs(200, split="test")
@@ -38,7 +41,7 @@ def demo(
     )
     with tempfile.TemporaryDirectory() as scratch:
         with TrainingBar(plan.total_steps, "meta-training") as bar:
-            trained = train(known, plan, folder or scratch, restart=True, observers=(bar.observe,))
+            trained = train(known, plan, folder or scratch, observers=(bar.observe,))
         if trained.model is None:
             raise KeyboardInterrupt
         encoder = load_embedding(trained.model)
