@@ -17,8 +17,23 @@ from torch import Tensor
 from fspll._version import __version__
 from fspll.candidates import Candidates
 from fspll.devices import choose_device
-from fspll.embeddings import Encoder, describe_network, network_from_tensors, network_to_tensors
-from fspll.errors import CheckpointError, FsPLLError, InputError, InputTypeError
+from fspll.embeddings import (
+    PHOTOS,
+    Embedding,
+    Encoder,
+    PhotoEncoder,
+    describe_network,
+    load_embedding,
+    network_from_tensors,
+    network_to_tensors,
+)
+from fspll.errors import (
+    CheckpointError,
+    FsPLLError,
+    InputError,
+    InputTypeError,
+    MissingPackageError,
+)
 from fspll.labels import as_classes, is_integer
 from fspll.tensorfiles import FileFormat
 
@@ -62,6 +77,9 @@ def save(classifier: FsPLLClassifier, path: Path | str) -> None:
     if classifier.embedding is not None:
         encoder = classifier._encoder()
         metadata["embedding"] = {"name": encoder.name, "network": None}
+        # Its weights are in a package, so the name will do.
+        if isinstance(encoder, PhotoEncoder) and encoder.name == PHOTOS:
+            metadata["embedding"]["installed"] = True
         if isinstance(encoder, Encoder) and _can_be_saved(encoder):
             network, described = network_to_tensors(
                 encoder.network, encoder.input_spec, encoder.metadata.get("training")
@@ -91,7 +109,7 @@ def load(kind: type[FsPLLClassifier], path: Path | str, embedding: Any = None) -
     tensors, metadata = FORMAT.read(path)
     try:
         return _restore(kind, tensors, metadata, embedding, str(path))
-    except CheckpointError:
+    except (CheckpointError, MissingPackageError):
         raise
     except KeyError as error:
         raise CheckpointError(f"{path} is damaged: it lacks {error}") from error
@@ -158,9 +176,16 @@ def _object(metadata: dict[str, Any], name: str) -> dict[str, Any]:
 
 def _put_together(
     tensors: dict[str, Tensor], stored: dict[str, Any], device: str, source: str
-) -> Encoder:
+) -> Embedding:
     name, described = stored["name"], stored["network"]
     _require(isinstance(name, str), "the name of its embedding is no text")
+    try:
+        target = choose_device(device)
+    except InputError:  # saved on another machine
+        target = choose_device("auto")
+    if stored.get("installed") is True:
+        _require(name == PHOTOS, f"no package is known for its embedding {name!r}")
+        return load_embedding(name, target)
     if described is None:
         raise CheckpointError(
             f"{source} was saved with an embedding of your own ({name}), which a file cannot "
@@ -168,10 +193,6 @@ def _put_together(
         )
     own = {n.removeprefix(_NETWORK): t for n, t in tensors.items() if n.startswith(_NETWORK)}
     network, input_spec = network_from_tensors(own, described, source=source)
-    try:
-        target = choose_device(device)
-    except InputError:  # saved on another machine
-        target = choose_device("auto")
     return Encoder(network, input_spec, name, device=target, metadata=described)
 
 

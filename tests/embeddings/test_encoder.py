@@ -98,6 +98,7 @@ def test_a_checkpoint_gives_the_same_features(tmp_path, network, images):
 
 def test_packaged_models_go_by_name(tmp_path, network, images, monkeypatch):
     monkeypatch.setattr("fspll.embeddings.encoder.WEIGHTS", tmp_path)
+    monkeypatch.setattr("fspll.embeddings.photos.find_weights", lambda: None)
     assert available_models() == {}
     save_checkpoint(tmp_path / "b.safetensors", network, input_spec=SPEC)
     save_checkpoint(tmp_path / "a.safetensors", network, input_spec=SPEC)

@@ -12,6 +12,7 @@ from fspll.embeddings.checkpoints import (
 from fspll.embeddings.conv4 import Conv4
 from fspll.embeddings.conv4_classifier import Conv4Classifier
 from fspll.embeddings.encoder import (
+    PHOTOS,
     Embedding,
     Encoder,
     FunctionEncoder,
@@ -19,6 +20,7 @@ from fspll.embeddings.encoder import (
     load_embedding,
 )
 from fspll.embeddings.inputs import InputSpec, image_tensor, prepare_images
+from fspll.embeddings.photos import PhotoEncoder, photo_encoder
 from fspll.embeddings.resnet12 import ResNet12
 from fspll.embeddings.untrained import untrained_encoder
 
@@ -31,6 +33,8 @@ __all__ = [
     "Encoder",
     "FunctionEncoder",
     "InputSpec",
+    "PHOTOS",
+    "PhotoEncoder",
     "ResNet12",
     "available_models",
     "build_network",
@@ -40,6 +44,7 @@ __all__ = [
     "load_embedding",
     "network_from_tensors",
     "network_to_tensors",
+    "photo_encoder",
     "prepare_images",
     "read_metadata",
     "save_checkpoint",

@@ -23,6 +23,7 @@ from fspll.errors import InputError, InputTypeError
 
 Progress = Callable[[int, int], None]
 WEIGHTS = Path(__file__).parent / "weights"
+PHOTOS = "efficientnet-lite0"  # see fspll.embeddings.photos
 
 
 @runtime_checkable
@@ -190,8 +191,17 @@ class FunctionEncoder:
 
 
 def available_models() -> dict[str, Path]:
-    """Return the packaged models: their names, sorted, and their files."""
-    return {path.stem: path for path in sorted(WEIGHTS.glob("*.safetensors"))}
+    """Return the models that can be named: their names, sorted, and their files.
+
+    ``"efficientnet-lite0"`` is one of them when the packages of the extra ``photos`` are installed.
+    """
+    from fspll.embeddings.photos import find_weights
+
+    models = {path.stem: path for path in WEIGHTS.glob("*.safetensors")}
+    photos = find_weights()
+    if photos is not None:
+        models[PHOTOS] = photos
+    return dict(sorted(models.items()))
 
 
 def load_embedding(
@@ -205,8 +215,9 @@ def load_embedding(
     Parameters
     ----------
     spec : str, path, nn.Module, callable or embedding
-        The name of a packaged model, the path of a checkpoint file, a network, or a function from
-        samples to an array (n, m). What is an embedding already comes back as it is.
+        The name of a packaged model, ``"efficientnet-lite0"`` for photos (with the extra
+        ``photos``), the path of a checkpoint file, a network, or a function from samples to an
+        array (n, m). What is an embedding already comes back as it is.
     device : str or torch.device, default="auto"
         Where a network computes.
     input_spec : InputSpec, optional
@@ -221,6 +232,10 @@ def load_embedding(
         return spec
     if isinstance(spec, nn.Module):
         return Encoder(spec, input_spec, device=device)
+    if isinstance(spec, str) and spec == PHOTOS:
+        from fspll.embeddings.photos import photo_encoder
+
+        return photo_encoder(device)
     if isinstance(spec, str | Path):
         path, name = _find_model(spec)
         found = load_checkpoint(path)
