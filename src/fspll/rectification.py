@@ -48,10 +48,8 @@ class Settings:
     metric: str = "euclidean"
 
     def __post_init__(self) -> None:
-        for name in ("n_neighbors", "n_iterations"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
-                raise InputError(f"{name} must be a whole number of 0 or more, not {value!r}")
+        check_count("n_neighbors", self.n_neighbors, 0)
+        check_count("n_iterations", self.n_iterations, 0)
         weight = self.manifold_weight
         if not isinstance(weight, Real) or not 0 <= weight < float("inf"):
             raise InputError(f"manifold_weight must be a number of 0 or more, not {weight!r}")
@@ -253,7 +251,7 @@ def rectify(
     [1, 1]
     """
     settings = settings or Settings()
-    _check_task(embeddings, candidates)
+    check_task(embeddings, candidates)
     if engine not in ENGINES:
         raise InputError(f"engine must be one of {', '.join(ENGINES)}, not {engine!r}")
     batch = candidates.shape[:-2]
@@ -304,7 +302,14 @@ def check_metric(metric: str) -> None:
         raise InputError(f"metric must be one of {', '.join(METRICS)}, not {metric!r}")
 
 
-def _check_task(embeddings: Tensor, candidates: Tensor) -> None:
+def check_count(name: str, value: object, least: int) -> None:
+    """Raise unless the value is a whole number, and large enough."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise InputError(f"{name} must be a whole number of {least} or more, not {value!r}")
+
+
+def check_task(embeddings: Tensor, candidates: Tensor) -> None:
+    """Raise unless embeddings (..., n, m) and candidates (..., n, l) make tasks."""
     if not embeddings.is_floating_point():
         raise InputError(f"embeddings must be floating point, not {embeddings.dtype}")
     if candidates.dtype != torch.bool:
