@@ -25,10 +25,15 @@ from fspll import FsPLLClassifier
 from fspll.candidates import Candidates, corrupt
 from fspll.embeddings import InputSpec, build_network, load_embedding, save_checkpoint
 from fspll.errors import CandidateError, CheckpointError, InputError, InputTypeError
+from fspll.evidence import EvidenceSettings, weigh_evidence
 from fspll.rectification import Settings, exact_distances, rectify
 
 NAMES = np.array(["ant", "bee", "cat", "dog"])
-ESTIMATORS = [FsPLLClassifier(), FsPLLClassifier(rectifier="none")]
+ESTIMATORS = [
+    FsPLLClassifier(),
+    FsPLLClassifier(rectifier="fspll"),
+    FsPLLClassifier(rectifier="none"),
+]
 
 # What scikit-learn itself leaves out here: it needs an environment variable that must be set before
 # scipy is imported (`test_array_api_dispatch` sets it in a process of its own).
@@ -75,7 +80,7 @@ def test_array_api_dispatch():
     code = """
 from sklearn.utils.estimator_checks import check_estimator
 from fspll import FsPLLClassifier
-for estimator in (FsPLLClassifier(), FsPLLClassifier(rectifier="none")):
+for estimator in (FsPLLClassifier(), FsPLLClassifier(rectifier="fspll")):
     for result in check_estimator(estimator, on_fail=None, on_skip=None):
         if result["status"] != "passed":
             print(result["check_name"])
@@ -93,6 +98,7 @@ def test_parameters_and_clone():
         n_neighbors=3, manifold_weight=0.25, classes=["b", "a"], metric="sqeuclidean"
     )
     assert clf.get_params() == {
+        "class_balance": False,
         "classes": ["b", "a"],
         "device": "auto",
         "embedding": None,
@@ -100,7 +106,8 @@ def test_parameters_and_clone():
         "metric": "sqeuclidean",
         "n_iterations": 10,
         "n_neighbors": 3,
-        "rectifier": "fspll",
+        "rectifier": "evidence",
+        "reject": None,
     }
     copy = clone(clf.fit([[0.0], [1.0]], ["a", "b"]))
     assert copy.get_params() == clf.get_params()
@@ -161,7 +168,9 @@ def test_pickle_keeps_everything_that_was_fitted(checkpoint, drawings):
 def test_fitted_values_are_those_of_rectify(metric, dtype):
     X, truth = blobs(dtype=dtype)
     sets = Candidates.read(ambiguous(truth, r=2))
-    clf = FsPLLClassifier(n_neighbors=2, manifold_weight=0.3, n_iterations=4, metric=metric)
+    clf = FsPLLClassifier(
+        rectifier="fspll", n_neighbors=2, manifold_weight=0.3, n_iterations=4, metric=metric
+    )
     clf.fit(X, sets)
     direct = rectify(torch.from_numpy(X), torch.from_numpy(sets.mask), Settings(2, 0.3, 4, metric))
     confidence = direct.confidence.numpy()
@@ -175,13 +184,69 @@ def test_fitted_values_are_those_of_rectify(metric, dtype):
 
 
 def test_probabilities_are_the_softmax_of_minus_the_distances():
-    clf = FsPLLClassifier().fit([[0.0], [4.0]], ["a", "b"])
+    clf = FsPLLClassifier(rectifier="fspll").fit([[0.0], [4.0]], ["a", "b"])
     assert clf.prototypes_.tolist() == [[0.0], [4.0]]
     a = np.exp(-1) / (np.exp(-1) + np.exp(-3))
     assert clf.predict_proba([[1.0]])[0] == pytest.approx([a, 1 - a])
-    squared = FsPLLClassifier(metric="sqeuclidean").fit([[0.0], [4.0]], ["a", "b"])
+    squared = FsPLLClassifier(rectifier="fspll", metric="sqeuclidean").fit(
+        [[0.0], [4.0]], ["a", "b"]
+    )
     a = np.exp(-1) / (np.exp(-1) + np.exp(-9))
     assert squared.predict_proba([[1.0]])[0] == pytest.approx([a, 1 - a])
+
+
+@pytest.mark.parametrize("balance", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_fitted_values_are_those_of_weigh_evidence(balance, dtype):
+    X, truth = blobs(dtype=dtype)
+    new, _ = blobs(dtype=dtype, seed=1)
+    sets = Candidates.read(ambiguous(truth, r=2))
+    clf = FsPLLClassifier(n_neighbors=2, n_iterations=4, class_balance=balance).fit(X, sets)
+    direct = weigh_evidence(
+        torch.from_numpy(X), torch.from_numpy(sets.mask), EvidenceSettings(2, 4, balance)
+    )
+    assert clf.confidence_ == pytest.approx(direct.confidence.numpy())
+    assert np.array_equal(clf.prototypes_, direct.model.prototypes.numpy())
+    expected = direct.model.probabilities(torch.from_numpy(new)).numpy()
+    assert clf.predict_proba(new) == pytest.approx(expected)
+    assert clf.prototypes_.dtype == clf.confidence_.dtype == clf.predict_proba(new).dtype == dtype
+    assert np.array_equal(clf.predict(new), sets.classes[expected.argmax(axis=1)])
+
+
+def test_unlabelled_samples_sharpen_the_classes():
+    rng = np.random.default_rng(0)
+    centers = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 3.0]])
+    hits = []
+    for _ in range(20):
+        truth = np.repeat([0, 1, 2], 2)
+        X = centers[truth] + rng.normal(size=(6, 2))
+        new_truth = np.repeat([0, 1, 2], 30)
+        new = centers[new_truth] + rng.normal(size=(90, 2))
+        clf = FsPLLClassifier()
+        alone = clf.fit(X, truth).score(new, new_truth)
+        together = clf.fit(X, truth, X_unlabeled=new)
+        assert together.labels_.shape == (6,)
+        assert together.confidence_.shape == (6, 3)
+        hits.append((alone, together.score(new, new_truth)))
+    alone, together = np.mean(hits, axis=0)
+    assert together > alone + 0.01
+
+
+def test_a_doubtful_sample_is_rejected():
+    X, truth = blobs()
+    halfway = (X[truth == "ant"].mean(axis=0) + X[truth == "bee"].mean(axis=0)) / 2
+    clf = FsPLLClassifier(reject=0.9).fit(X, truth)
+    assert clf.predict([X[0].tolist(), halfway.tolist()]).tolist() == [truth[0], None]
+    assert clf.score([X[0].tolist(), halfway.tolist()], [truth[0], "ant"]) == 0.5
+    assert clf.score([X[0].tolist(), halfway.tolist()], [truth[0], "ant"], [3.0, 1.0]) == 0.75
+    assert None not in clf.set_params(reject=None).predict([halfway])
+
+
+def test_open_labels_are_shared_between_two_groups():
+    X = np.array([[0.0], [0.1], [5.0], [5.1]])
+    clf = FsPLLClassifier().fit(X, [{"a", "b"}] * 4)
+    assert clf.confidence_ == pytest.approx(0.5, abs=0.01)
+    assert clf.predict_proba([[0.0], [5.0]]) == pytest.approx(0.5, abs=0.01)
 
 
 def test_prediction_is_the_nearest_prototype():
@@ -450,7 +515,35 @@ REFUSED = {
         GOOD_X,
         GOOD_Y,
         InputError,
-        "rectifier must be one of fspll, none, not 'magic'",
+        "rectifier must be one of evidence, fspll, none, not 'magic'",
+    ),
+    "reject": (
+        {"reject": 1.5},
+        GOOD_X,
+        GOOD_Y,
+        InputError,
+        "reject is a probability between 0 and 1, or None, not 1.5",
+    ),
+    "reject as text": (
+        {"reject": "half"},
+        GOOD_X,
+        GOOD_Y,
+        InputError,
+        "reject is a probability between 0 and 1, or None, not 'half'",
+    ),
+    "class_balance": (
+        {"class_balance": "yes"},
+        GOOD_X,
+        GOOD_Y,
+        InputError,
+        "class_balance must be True or False, not 'yes'",
+    ),
+    "no iterations": (
+        {"n_iterations": 0},
+        GOOD_X,
+        GOOD_Y,
+        InputError,
+        "n_iterations must be a whole number of 1 or more, not 0",
     ),
     "n_neighbors as text": (
         {"n_neighbors": "many"},

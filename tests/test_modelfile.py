@@ -67,10 +67,16 @@ def assert_same(found, clf, X):
     "parameters",
     [
         {},
+        {"class_balance": True, "reject": 0.75},
         {"rectifier": "none", "metric": "sqeuclidean"},
-        {"n_neighbors": np.int64(2), "manifold_weight": np.float32(0.25), "n_iterations": 3},
+        {
+            "rectifier": "fspll",
+            "n_neighbors": np.int64(2),
+            "manifold_weight": np.float32(0.25),
+            "n_iterations": 3,
+        },
     ],
-    ids=["default", "plain prototypes", "numpy numbers"],
+    ids=["default", "all of evidence", "plain prototypes", "numpy numbers"],
 )
 def test_vectors(tmp_path, dtype, parameters):
     X, sets, _ = data(dtype=dtype)
@@ -295,6 +301,20 @@ TENSORS = {
     "no prototypes": (lambda _: {"prototypes": ...}, "is damaged: it lacks 'prototypes'"),
     "no confidence": (lambda _: {"confidence": ...}, "is damaged: it lacks 'confidence'"),
     "no candidates": (lambda _: {"candidates.indptr": ...}, "it lacks 'candidates.indptr'"),
+    "no naming": (lambda _: {"naming": ...}, "is damaged: it lacks 'naming'"),
+    "naming of another shape": (changed("naming", lambda t: t[:, :2]), "its naming is no share"),
+    "naming over one": (changed("naming", lambda t: t * 2), "its naming is no share"),
+    "naming negative": (
+        changed("naming", lambda t: torch.tensor([[2.0, -1.0, 0.0]] * 3)),
+        "its naming is no share",
+    ),
+    "inflation below one": (changed("inflation", lambda t: t * 0), "its inflation is no factor"),
+    "inflation endless": (
+        changed("inflation", lambda t: t / 0),
+        "its inflation is no factor of 1 or more a class",
+    ),
+    "spread of zero": (changed("spread", lambda t: t * 0), "its spread is no positive number"),
+    "spread as a row": (changed("spread", lambda t: t[None]), "its spread is no positive number"),
     "index too large": (changed("candidates.indices", put(3, 3)), SETS),
     "index negative": (changed("candidates.indices", put(0, -1)), SETS),
     "index enormous": (changed("candidates.indices", put(0, 2**62)), SETS),
@@ -421,7 +441,7 @@ METADATA = {
     ),
     "rectifier": (
         {"parameters": PARAMETERS | {"rectifier": "magic"}},
-        "is damaged: rectifier must be one of fspll, none, not 'magic'",
+        "is damaged: rectifier must be one of evidence, fspll, none, not 'magic'",
     ),
     "weight": (
         {"parameters": PARAMETERS | {"manifold_weight": float("nan")}},

@@ -15,43 +15,57 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor
 
 from fspll import modelfile
 from fspll.candidates import Candidates
 from fspll.devices import choose_device
 from fspll.embeddings import Embedding, load_embedding
 from fspll.errors import InputError, InputTypeError
-from fspll.labels import SET_TYPES, label_column
+from fspll.evidence import ClassModel, EvidenceSettings, weigh_evidence
+from fspll.labels import SET_TYPES, is_number, label_column
 from fspll.rectification import Settings, class_probabilities, exact_distances, rectify
 
-RECTIFIERS = ("fspll", "none")
+RECTIFIERS = ("evidence", "fspll", "none")
 
 
 class FsPLLClassifier(ClassifierMixin, BaseEstimator):
     """Few-shot partial-label classifier: rectified prototypes in an embedding space.
 
-    Yunfeng Zhao, Guoxian Yu, Lei Liu, Zhongmin Yan, Lizhen Cui and Carlotta Domeniconi, "Few-Shot
-    Partial-Label Learning", IJCAI 2021. Samples are embedded; each class gets the mean of the
-    samples that have it as a candidate; candidates are then weighed by their distance to those
-    prototypes and by what neighbouring samples believe, and the prototypes are computed again.
-    New samples take the class of the nearest prototype.
+    Samples are embedded; each class gets a prototype, the mean of the samples weighed by how
+    credible it is that they are of this class; how credible a candidate is follows from the
+    distances to the prototypes and from neighbouring samples, and the two take turns. New samples
+    get the class whose prototype explains them best.
+
+    ``rectifier="fspll"`` is the rule of Yunfeng Zhao, Guoxian Yu, Lei Liu, Zhongmin Yan, Lizhen Cui
+    and Carlotta Domeniconi, "Few-Shot Partial-Label Learning", IJCAI 2021. The default goes
+    further: it is more often right, and its probabilities can be taken at their word.
 
     Parameters
     ----------
     embedding : None, str, path, nn.Module or callable, default=None
         None when X already holds feature vectors; otherwise the name of a packaged model, the path
         of a checkpoint, a network, or a function from samples to an array (n, m).
-    rectifier : {"fspll", "none"}, default="fspll"
-        "fspll" is the paper's rule, Eq. (1) to (3). "none" weighs all candidates equally, the plain
-        prototypes of prototypical networks.
+    rectifier : {"evidence", "fspll", "none"}, default="evidence"
+        How candidates are weighed. "evidence" infers them in a model of the task, see
+        :mod:`fspll.evidence`. "fspll" is the paper's rule, Eq. (1) to (3). "none" weighs all
+        candidates equally, the plain prototypes of prototypical networks.
     n_neighbors : int or "auto", default="auto"
-        k of Eq. (3). "auto" is one less than the average number of samples a class.
-    manifold_weight : float, default=0.5
-        lambda of Eq. (3): how much the neighbours count; 0 leaves them out (FsPLL-nM).
+        How many neighbours a sample listens to, k of Eq. (3). "auto" is one less than the average
+        number of samples a class.
     n_iterations : int, default=10
         Rounds of rectification.
+    class_balance : bool, default=False
+        Say that all classes are about equally frequent among the training samples. For
+        "evidence" only.
+    reject : float, optional
+        ``predict`` abstains (None) where the best class is less probable than this.
+    manifold_weight : float, default=0.5
+        For "fspll" only: lambda of Eq. (3), how much the neighbours count; 0 leaves them out
+        (FsPLL-nM).
     metric : {"euclidean", "sqeuclidean"}, default="euclidean"
-        Distance to the prototypes; the paper says Euclidean.
+        For "fspll" and "none" only: distance to the prototypes; the paper says Euclidean. The
+        result of "evidence" does not depend on the scale of the features.
     classes : sequence, optional
         All classes in the order wanted. By default, the sorted labels that occur, or 0 .. l-1 when
         y is a mask.
@@ -70,6 +84,12 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
         One a class; zeros for a class that is nobody's candidate.
     has_prototype_ : bool ndarray of shape (l,)
         Classes without a prototype are never predicted.
+    naming_ : ndarray of shape (l, l)
+        For "evidence" only: probability that the samples around prototype g carry label c. The
+        identity where the candidate sets decide everything.
+    spread_, inflation_ : float and ndarray of shape (l,)
+        For "evidence" only: mean squared distance of a sample to its class, and by how much the
+        uncertainty of each prototype widens it.
     candidates_ : Candidates
         What y was read as.
     n_neighbors_ : int
@@ -92,10 +112,12 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
         self,
         *,
         embedding: Any = None,
-        rectifier: str = "fspll",
+        rectifier: str = "evidence",
         n_neighbors: int | str = "auto",
-        manifold_weight: float = 0.5,
         n_iterations: int = 10,
+        class_balance: bool = False,
+        reject: float | None = None,
+        manifold_weight: float = 0.5,
         metric: str = "euclidean",
         classes: Any = None,
         device: str = "auto",
@@ -103,13 +125,15 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
         self.embedding = embedding
         self.rectifier = rectifier
         self.n_neighbors = n_neighbors
-        self.manifold_weight = manifold_weight
         self.n_iterations = n_iterations
+        self.class_balance = class_balance
+        self.reject = reject
+        self.manifold_weight = manifold_weight
         self.metric = metric
         self.classes = classes
         self.device = device
 
-    def fit(self, X: Any, y: Any) -> FsPLLClassifier:
+    def fit(self, X: Any, y: Any, X_unlabeled: Any = None) -> FsPLLClassifier:
         """Disambiguate the samples and compute the prototypes.
 
         Parameters
@@ -118,6 +142,9 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
             Images come as paths, PIL images, or an array (n, H, W), (n, H, W, C) or (n, C, H, W).
         y : mask (n, l), list of sets of labels, or labels of shape (n,)
             Candidate sets; see :meth:`fspll.candidates.Candidates.read`.
+        X_unlabeled : samples like X, optional
+            Further samples of the same classes without any label, such as those to be predicted:
+            they sharpen the classes. For "evidence" only.
         """
         features = self._features(X, fitting=True)
         candidates = Candidates.read(y, self.classes)
@@ -126,43 +153,76 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
                 f"Found input variables with inconsistent numbers of samples: X has "
                 f"{len(features)} rows but y has {len(candidates)} candidate sets"
             )
-        settings = self._settings(candidates)
+        mask = candidates.mask
+        if X_unlabeled is not None:
+            features, mask = self._with_unlabeled(features, mask, X_unlabeled)
+        settings = self._settings(candidates, len(features))
         device = choose_device(self.device)
         embeddings = torch.from_numpy(features)
         if device.type == "mps":  # which has no float64
             embeddings = embeddings.float()
-        rectified = rectify(
-            embeddings.to(device), torch.from_numpy(candidates.mask).to(device), settings
-        )
-        confidence = rectified.confidence.cpu().numpy()
+        embeddings, sets = embeddings.to(device), torch.from_numpy(mask).to(device)
+        if isinstance(settings, EvidenceSettings):
+            confidence, model = weigh_evidence(embeddings, sets, settings)
+            prototypes, present = model.prototypes, model.present
+            self.spread_ = float(model.spread)
+            self.inflation_ = model.inflation.cpu().numpy()
+            self.naming_ = model.naming.cpu().numpy()
+        else:
+            prototypes, present, confidence, _ = rectify(embeddings, sets, settings)
+        share = confidence[: len(candidates)].cpu().numpy()
         self.candidates_ = candidates
         self.classes_ = candidates.classes
         self.n_neighbors_ = int(settings.n_neighbors)
-        self.prototypes_ = rectified.prototypes.cpu().numpy()
-        self.has_prototype_ = rectified.present.cpu().numpy()
-        self.confidence_ = confidence / confidence.sum(axis=1, keepdims=True)
+        self.prototypes_ = prototypes.cpu().numpy()
+        self.has_prototype_ = present.cpu().numpy()
+        self.confidence_ = share / share.sum(axis=1, keepdims=True)
         self.labels_ = self.classes_[self.confidence_.argmax(axis=1)]
         return self
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the class of the nearest prototype for each sample, of shape (n,)."""
+        """Return the most probable class of each sample, of shape (n,).
+
+        With ``reject``, an object array that holds None where the classifier abstains.
+        """
         check_is_fitted(self, "prototypes_")
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        self._check_reject()
+        probabilities = self.predict_proba(X)
+        labels = self.classes_[probabilities.argmax(axis=1)]
+        if self.reject is None:
+            return labels
+        labels = labels.astype(object)
+        labels[probabilities.max(axis=1) < self.reject] = None
+        return labels
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the softmax of minus the distances to the prototypes, Eq. (4), shape (n, l).
+        """Return the probability of every class for each sample, of shape (n, l).
 
-        Columns follow ``classes_``; classes without a prototype have probability zero.
+        Columns follow ``classes_``; classes without a prototype have probability zero. For the
+        rectifiers "fspll" and "none" it is the softmax of minus the distances, Eq. (4).
         """
         check_is_fitted(self, "prototypes_")
         features = torch.from_numpy(self._features(X, fitting=False))
-        prototypes = torch.from_numpy(_writable(self.prototypes_)).to(features.dtype)
+
+        def tensor(array: Any) -> Tensor:
+            return torch.from_numpy(_writable(array)).to(features.dtype)
+
+        prototypes = tensor(self.prototypes_)
         present = torch.from_numpy(_writable(self.has_prototype_))
+        if self.rectifier == "evidence":
+            model = ClassModel(
+                prototypes,
+                present,
+                torch.tensor(self.spread_, dtype=features.dtype),
+                tensor(self.inflation_),
+                tensor(self.naming_),
+            )
+            return model.probabilities(features).numpy()
         distance = exact_distances(features, prototypes, self.metric)
         return class_probabilities(distance, present).numpy()
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of samples whose *true* label is predicted.
+        """Return the share of samples whose *true* label is predicted; abstaining is no hit.
 
         Parameters
         ----------
@@ -176,6 +236,9 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
             )
         truth = label_column(np.asarray(y) if hasattr(y, "__array__") else y)
         predicted = self.predict(X)
+        if self.reject is not None:
+            hits = np.array([a == b for a, b in zip(predicted, truth, strict=True)], dtype=float)
+            return float(np.average(hits, weights=sample_weight))
         with _own_errors():
             return accuracy_score(truth, predicted, sample_weight=sample_weight)
 
@@ -201,15 +264,18 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
 
     # ---------------------------------------------------------------- inner steps
 
-    def _features(self, X: Any, *, fitting: bool) -> np.ndarray:
+    def _features(self, X: Any, *, fitting: bool, width: int | None = None) -> np.ndarray:
         """Return X as feature vectors, a float array of shape (n, m)."""
         if self.embedding is None:
             return _writable(self._checked_vectors(X, fitting=fitting))
         features = self._encoder().encode(X)
-        if not fitting and features.shape[1] != self.prototypes_.shape[1]:
+        if fitting:
+            return features
+        width = self.prototypes_.shape[1] if width is None else width
+        if features.shape[1] != width:
             raise InputError(
                 f"the embedding gives {features.shape[1]} features, but this classifier was "
-                f"fitted with {self.prototypes_.shape[1]}"
+                f"fitted with {width}"
             )
         return features
 
@@ -244,24 +310,50 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
             loaded = self._loaded_embedding = (self.embedding, self.device, encoder)
         return loaded[2]
 
-    def _settings(self, candidates: Candidates) -> Settings:
+    def _with_unlabeled(
+        self, features: np.ndarray, mask: np.ndarray, X_unlabeled: Any
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Append samples whose candidates are all classes that occur."""
+        if self.rectifier != "evidence":
+            raise InputError(
+                f"X_unlabeled is of use to rectifier='evidence' only, not to {self.rectifier!r}"
+            )
+        more = self._features(X_unlabeled, fitting=False, width=features.shape[1])
+        open_sets = np.broadcast_to(mask.any(axis=0), (len(more), mask.shape[1]))
+        return (
+            np.concatenate([features, more.astype(features.dtype, copy=False)]),
+            np.concatenate([mask, open_sets]),
+        )
+
+    def _settings(self, candidates: Candidates, n_samples: int) -> Settings | EvidenceSettings:
         if self.rectifier not in RECTIFIERS:
             raise InputError(
                 f"rectifier must be one of {', '.join(RECTIFIERS)}, not {self.rectifier!r}"
             )
+        self._check_reject()
         k = self.n_neighbors
         if isinstance(k, str):
             if k != "auto":
                 raise InputError(f"n_neighbors must be a whole number or 'auto', not {k!r}")
             present = len(np.unique(candidates.matrix.indices))
-            k = max(0, round(len(candidates) / present) - 1)
+            k = max(0, round(n_samples / present) - 1)
         settings = Settings(
             n_neighbors=k,
             manifold_weight=self.manifold_weight,
             n_iterations=self.n_iterations,
             metric=self.metric,
         )
+        if not isinstance(self.class_balance, bool | np.bool_):
+            raise InputError(f"class_balance must be True or False, not {self.class_balance!r}")
+        if self.rectifier == "evidence":
+            return EvidenceSettings(k, self.n_iterations, bool(self.class_balance))
         return settings if self.rectifier == "fspll" else replace(settings, n_iterations=0)
+
+    def _check_reject(self) -> None:
+        if self.reject is not None and not (is_number(self.reject) and 0 <= self.reject <= 1):
+            raise InputError(
+                f"reject is a probability between 0 and 1, or None, not {self.reject!r}"
+            )
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())  # a copy: this object keeps its network

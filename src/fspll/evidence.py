@@ -139,7 +139,7 @@ def weigh_evidence(
         ]
         confidence, *model = (
             (tensors[0] if len(tensors) == 1 else torch.cat(tensors)).reshape(
-                *batch, *tensors[0].shape[1:]
+                batch + tensors[0].shape[1:]
             )
             for tensors in zip(*((p.confidence, *p.model) for p in parts), strict=True)
         )

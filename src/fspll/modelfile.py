@@ -41,7 +41,15 @@ if TYPE_CHECKING:
     from fspll.classifier import FsPLLClassifier
 
 FORMAT = FileFormat("fspll-classifier", version=1, noun="a classifier")
-_PARAMETERS = ("rectifier", "n_neighbors", "manifold_weight", "n_iterations", "metric")
+_PARAMETERS = (
+    "rectifier",
+    "n_neighbors",
+    "n_iterations",
+    "class_balance",
+    "reject",
+    "manifold_weight",
+    "metric",
+)
 _NETWORK = "embedding."
 _FLOATS = (torch.float32, torch.float64)
 _SLACK = 1e-3  # by which the confidence of a sample may miss one: rounding of float32
@@ -60,6 +68,12 @@ def save(classifier: FsPLLClassifier, path: Path | str) -> None:
         "candidates.indptr": torch.from_numpy(matrix.indptr.astype(np.int64)),
         "candidates.indices": torch.from_numpy(matrix.indices.astype(np.int64)),
     }
+    if classifier.rectifier == "evidence":
+        tensors |= {
+            "spread": torch.tensor(classifier.spread_, dtype=torch.float64),
+            "inflation": torch.from_numpy(classifier.inflation_.copy()),
+            "naming": torch.from_numpy(classifier.naming_.copy()),
+        }
     classes = classifier.classes_
     names = getattr(classifier, "feature_names_in_", None)
     metadata: dict[str, Any] = {
@@ -139,7 +153,7 @@ def _restore(
     if metadata["classes_were_given"]:
         classifier.classes = classes.tolist()
     candidates = _read_candidates(tensors, classes)
-    classifier._settings(candidates)  # refuses parameters that `fit` would refuse
+    classifier._settings(candidates, len(candidates))  # refuses parameters that `fit` would refuse
     classifier.n_neighbors_ = metadata["n_neighbors"]
     _require(
         is_integer(classifier.n_neighbors_) and classifier.n_neighbors_ >= 0,
@@ -150,6 +164,8 @@ def _restore(
     classifier.confidence_ = _read_confidence(tensors, candidates)
     classifier.labels_ = classes[classifier.confidence_.argmax(axis=1)]
     classifier.prototypes_, classifier.has_prototype_ = _read_prototypes(tensors, candidates)
+    if classifier.rectifier == "evidence":
+        _restore_class_model(classifier, tensors)
     if isinstance(embedding, Encoder):
         width = getattr(embedding.network, "n_features", classifier.prototypes_.shape[1])
         _require(
@@ -264,6 +280,31 @@ def _read_prototypes(
         "its candidate sets and prototypes are of different classes",
     )
     return prototypes.numpy(), present.numpy()
+
+
+def _restore_class_model(classifier: FsPLLClassifier, tensors: dict[str, Tensor]) -> None:
+    spread, inflation, naming = (tensors[name] for name in ("spread", "inflation", "naming"))
+    n_classes = len(classifier.classes_)
+    _require(
+        spread.dtype in _FLOATS and spread.shape == () and 0 < float(spread) < float("inf"),
+        "its spread is no positive number",
+    )
+    _require(
+        inflation.dtype in _FLOATS
+        and inflation.shape == (n_classes,)
+        and bool(((inflation >= 1) & inflation.isfinite()).all()),
+        "its inflation is no factor of 1 or more a class",
+    )
+    _require(
+        naming.dtype in _FLOATS
+        and naming.shape == (n_classes, n_classes)
+        and bool((naming >= 0).all())
+        and bool(((naming.sum(dim=-1) - 1).abs() < _SLACK).all()),
+        "its naming is no share of each group among the classes",
+    )
+    classifier.spread_ = float(spread)
+    classifier.inflation_ = inflation.numpy()
+    classifier.naming_ = naming.numpy()
 
 
 def _restore_feature_names(classifier: FsPLLClassifier, names: Any) -> None:

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from fspll.errors import InputError
-from fspll.experiments.statistics import Summary, summarize
+from fspll.experiments.statistics import Summary, calibration_error, summarize
 
 
 def test_three_tasks_by_hand():
@@ -65,3 +65,20 @@ def test_bad_shapes(values, shape):
         InputError, match=f"one figure a task is needed, not an array of shape {shape}"
     ):
         summarize(values)
+
+
+def test_calibration_error():
+    rng = np.random.default_rng(0)
+    confidence = rng.random((200, 500))
+    right = rng.random((200, 500)) < confidence
+    assert calibration_error(confidence, right) < 0.01
+    assert calibration_error(np.full(10, 0.8), np.arange(10) < 5) == pytest.approx(0.3)
+    assert calibration_error(np.ones(4), np.ones(4, dtype=bool)) == 0
+    # Errors of opposite sign in different bins do not cancel.
+    assert calibration_error(np.array([0.2, 0.8]), np.array([True, False])) == pytest.approx(0.8)
+
+
+@pytest.mark.parametrize(("confidence", "right"), [([], []), ([0.5], [True, False])])
+def test_calibration_needs_pairs(confidence, right):
+    with pytest.raises(InputError, match="one confidence and one verdict"):
+        calibration_error(np.array(confidence), np.array(right))

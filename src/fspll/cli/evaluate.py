@@ -21,7 +21,7 @@ def evaluate(
     checkpoints: list[Path] = typer.Argument(..., help="Model files, or folders of fspll train."),
     dataset: str = typer.Option("glyphs", help="glyphs, omniglot, mini-imagenet, or a folder."),
     root: Path | None = typer.Option(None, help="Where the data set's files are."),
-    methods: str = typer.Option("PN,FsPLL-nM,FsPLL", help="Methods, separated by commas."),
+    methods: str = typer.Option("PN,FsPLL-nM,FsPLL,Evidence", help="Methods, separated by commas."),
     n_way: str = typer.Option("5,10,20,30", help="Classes a task (N2)."),
     n_shot: str = typer.Option("5,10", help="Support samples a class (K2)."),
     r: str = typer.Option("1,2,3", help="Extra labels a sample; 0 means precise labels."),
@@ -85,11 +85,12 @@ def _table(rows: list[Row], data: str, against: str | None) -> Table:
     table = Table(
         title=f"{data}, {first.n_tasks} tasks a setting, seed {first.seed}",
         caption="accuracy: mean over tasks ± 95% interval; support: share of support samples whose "
-        "label was found" + (f"; p: signed-rank test against {against}" if against else ""),
+        "label was found; ECE: calibration error of the queries' probabilities"
+        + (f"; p: signed-rank test against {against}" if against else ""),
         box=SIMPLE,
     )
     several = len({row.checkpoint for row in rows}) > 1
-    for heading in ["N2", "K2", "r", "method", "accuracy", "std", "support"] + ["p"] * bool(
+    for heading in ["N2", "K2", "r", "method", "accuracy", "std", "support", "ECE"] + ["p"] * bool(
         against
     ):
         fixed = heading != "method"
@@ -104,6 +105,7 @@ def _table(rows: list[Row], data: str, against: str | None) -> Table:
         cells.append(f"{row.checkpoint}: {row.method}" if several else row.method)
         cells.append(f"{row.mean:.3f} ± {row.half_width:.3f}")
         cells += [f"{row.std:.3f}", f"{row.support_mean:.3f}"]
+        cells.append("" if row.query_calibration is None else f"{row.query_calibration:.3f}")
         if against:
             cells.append("" if row.p_value is None else f"{row.p_value:.1g}")
         table.add_row(*cells)

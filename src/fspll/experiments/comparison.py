@@ -19,7 +19,8 @@ class Row:
     """One method of one checkpoint in one setting.
 
     ``p_value`` is that of the signed-rank test of query accuracies against the reference method on
-    the same tasks; None for the reference itself, or when there is none.
+    the same tasks; None for the reference itself, or when there is none. The calibration errors
+    are those of the probabilities of queries and of support samples; None for MAML.
     """
 
     checkpoint: str
@@ -36,6 +37,8 @@ class Row:
     half_width: float
     support_mean: float
     p_value: float | None = None
+    query_calibration: float | None = None
+    support_calibration: float | None = None
 
 
 def settings_grid(
@@ -166,6 +169,8 @@ def _rows(
                 p_value=signed_rank_p(score.query_accuracy, scores[reference].query_accuracy)
                 if compared and reference is not None
                 else None,
+                query_calibration=score.query_calibration,
+                support_calibration=score.support_calibration,
             )
         )
     return rows

@@ -16,8 +16,10 @@ from fspll.datasets.images import ImageSet
 from fspll.embeddings import image_tensor
 from fspll.episodes import Tasks
 from fspll.errors import InputError
+from fspll.evidence import EvidenceSettings, weigh_evidence
+from fspll.experiments.statistics import calibration_error
 from fspll.metalearning.maml import solve_task
-from fspll.rectification import Settings, distances, rectify
+from fspll.rectification import Settings, class_probabilities, distances, rectify
 
 _FEATURES_AT_ONCE = 1 << 26  # gathered support and query features, 256 MB in float32
 
@@ -30,27 +32,63 @@ class PrototypeMethod:
     """
 
     name: str
-    settings: Settings
+    settings: Settings | EvidenceSettings
     n_neighbors: int | None = None
 
-    def settings_for(self, n_shot: int) -> Settings:
+    def settings_for(self, n_shot: int) -> Settings | EvidenceSettings:
         """Return the settings for tasks of ``n_shot`` support samples a class."""
         k = n_shot - 1 if self.n_neighbors is None else self.n_neighbors
         return replace(self.settings, n_neighbors=k)
+
+    def solve(
+        self, support: Tensor, candidates: Tensor, query: Tensor, n_shot: int
+    ) -> tuple[Tensor, Tensor]:
+        """Return the probabilities of the support's candidates and of the queries' classes.
+
+        Parameters
+        ----------
+        support : Tensor of shape (B, n, m)
+        candidates : bool Tensor of shape (B, n, l)
+        query : Tensor of shape (B, q, m)
+        n_shot : int
+
+        Returns
+        -------
+        support_probabilities : Tensor of shape (B, n, l)
+        query_probabilities : Tensor of shape (B, q, l)
+        """
+        settings = self.settings_for(n_shot)
+        if isinstance(settings, EvidenceSettings):
+            posterior = weigh_evidence(support, candidates, settings)
+            return posterior.confidence, posterior.model.probabilities(query)
+        rectified = rectify(support, candidates, settings)
+        confidence = rectified.confidence
+        away = distances(query, rectified.prototypes, settings.metric)
+        return (
+            confidence / confidence.sum(dim=-1, keepdim=True).clamp_min(1e-30),
+            class_probabilities(away, rectified.present),
+        )
 
 
 METHODS = {
     "PN": PrototypeMethod("PN", Settings(n_iterations=0)),
     "FsPLL-nM": PrototypeMethod("FsPLL-nM", Settings(manifold_weight=0.0)),
     "FsPLL": PrototypeMethod("FsPLL", Settings()),
+    "Evidence": PrototypeMethod("Evidence", EvidenceSettings()),
 }
 
 
 class Scores(NamedTuple):
-    """One figure a task, each of shape (B,)."""
+    """One figure a task, each of shape (B,), and how well probabilities are calibrated.
+
+    A calibration error is the mean distance of confidence to accuracy, over confidence bins that
+    run through all tasks; None for methods without probabilities.
+    """
 
     query_accuracy: np.ndarray
     support_accuracy: np.ndarray
+    query_calibration: float | None = None
+    support_calibration: float | None = None
 
 
 def score_tasks(features: Tensor, tasks: Tasks, method: PrototypeMethod) -> Scores:
@@ -73,27 +111,32 @@ def score_tasks(features: Tensor, tasks: Tasks, method: PrototypeMethod) -> Scor
     if tasks.support.ndim != 2 or not tasks.query.shape[1]:
         raise InputError("score_tasks needs a batch of tasks with queries")
     n_way = tasks.candidates.shape[-1]
-    settings = method.settings_for(tasks.support.shape[1] // n_way)
+    n_shot = tasks.support.shape[1] // n_way
     per_task = (tasks.support.shape[1] + tasks.query.shape[1]) * features.shape[1]
-    support_truth = torch.from_numpy(tasks.support_labels).to(features.device)
-    query_truth = torch.from_numpy(tasks.query_labels).to(features.device)
-    query, support = [], []
-    for part in np.split(
-        np.arange(len(tasks.support)),
-        np.arange(0, len(tasks.support), max(1, _FEATURES_AT_ONCE // per_task))[1:],
-    ):
-        rectified = rectify(
+    at_once = max(1, _FEATURES_AT_ONCE // per_task)
+    truths = [torch.from_numpy(t) for t in (tasks.support_labels, tasks.query_labels)]
+    hits: list[list[Tensor]] = [[], []]
+    sure: list[list[Tensor]] = [[], []]
+    for start in range(0, len(tasks.support), at_once):
+        part = slice(start, start + at_once)
+        solved = method.solve(
             features[torch.from_numpy(tasks.support[part])],
             torch.from_numpy(tasks.candidates[part]).to(features.device),
-            settings,
+            features[torch.from_numpy(tasks.query[part])],
+            n_shot,
         )
-        away = distances(
-            features[torch.from_numpy(tasks.query[part])], rectified.prototypes, settings.metric
-        )
-        predicted = away.masked_fill(~rectified.present.unsqueeze(-2), torch.inf).argmin(-1)
-        query.append((predicted == query_truth).float().mean(-1))
-        support.append((rectified.confidence.argmax(-1) == support_truth).float().mean(-1))
-    return Scores(torch.cat(query).cpu().numpy(), torch.cat(support).cpu().numpy())
+        for probabilities, truth, hit, confidence in zip(solved, truths, hits, sure, strict=True):
+            best = probabilities.cpu().max(dim=-1)
+            hit.append(best.indices == truth)
+            confidence.append(best.values)
+    support_hits, query_hits = (torch.cat(parts).numpy() for parts in hits)
+    support_sure, query_sure = (torch.cat(parts).numpy() for parts in sure)
+    return Scores(
+        query_accuracy=query_hits.mean(axis=1),
+        support_accuracy=support_hits.mean(axis=1),
+        query_calibration=calibration_error(query_sure, query_hits),
+        support_calibration=calibration_error(support_sure, support_hits),
+    )
 
 
 def score_maml(

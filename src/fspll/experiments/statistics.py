@@ -70,3 +70,29 @@ def signed_rank_p(values: np.ndarray, others: np.ndarray) -> float:
         return 1.0
     # The normal approximation: exact tables do not exist with ties, and accuracies tie often.
     return float(stats.wilcoxon(difference, method="approx").pvalue)
+
+
+def calibration_error(confidence: np.ndarray, right: np.ndarray, n_bins: int = 15) -> float:
+    """Return the expected calibration error: how far confidence is from accuracy, on average.
+
+    Predictions are put into bins of equal width by their confidence; each bin counts with its
+    share of the predictions.
+
+    Parameters
+    ----------
+    confidence : array of any shape
+        Probability of each predicted label.
+    right : bool array of the same shape
+        Whether the prediction is right.
+
+    Examples
+    --------
+    >>> calibration_error(np.array([0.9, 0.9, 0.5, 0.5]), np.array([True, True, True, False]))
+    0.05
+    """
+    confidence, right = np.ravel(confidence).astype(float), np.ravel(right).astype(float)
+    if not len(confidence) or len(confidence) != len(right):
+        raise InputError("calibration needs one confidence and one verdict a prediction")
+    place = np.minimum((confidence * n_bins).astype(int), n_bins - 1)
+    gap = np.bincount(place, confidence - right, minlength=n_bins)
+    return float(np.round(np.abs(gap).sum() / len(confidence), 12))
