@@ -16,7 +16,16 @@ import torch
 from PIL import Image
 from scipy.io import savemat
 
-from fspll import Candidates, FsPLLClassifier, Setting, Settings, TaskSource, corrupt, rectify
+from fspll import (
+    Candidates,
+    FsPLLClassifier,
+    Setting,
+    Settings,
+    TaskSource,
+    corrupt,
+    diagnose,
+    rectify,
+)
 from fspll.cli.main import main
 from fspll.datasets import load_image_folder, load_partial_label_mat
 from fspll.devices import choose_device
@@ -206,10 +215,34 @@ TABLE = {
         truth_outside,
         "{folder}/d.mat: the true label 1 of row 0 is not among its candidates [0]",
     ),
+    # What clusters may be.
+    "diagnose an empty set": (
+        lambda _: diagnose([{"a"}, set()], [0, 1]),
+        "row 1 of candidates is empty; every sample needs at least one candidate label",
+    ),
+    "more clusters than labels": (
+        lambda _: diagnose([{"a", "b"}, {"a"}, {"b"}], [0, 1, 2]),
+        "3 clusters cannot each have a class of their own out of 2; merge clusters or name all "
+        "classes",
+    ),
+    "clusters of another length": (
+        lambda _: diagnose([{"a", "b"}, {"a"}], [0, 0, 1]),
+        "clusters names one cluster for each of the 2 candidate sets, an array of shape (2,), not "
+        "one of shape (3,)",
+    ),
+    "clusters in lists": (
+        lambda _: diagnose([{"a", "b"}, {"a"}], [[0], [0, 1]]),
+        "clusters names one cluster for each of the 2 candidate sets, not lists of different "
+        "lengths",
+    ),
+    "a NaN among the clusters": (
+        lambda _: diagnose([{"a", "b"}, {"a"}], [0, np.nan]),
+        "clusters are whole numbers or names, but row 1 holds nan",
+    ),
     # Settings.
     "unknown rectifier": (
         two_rows(["a", "b"], rectifier="magic"),
-        "rectifier must be one of fspll, none, not 'magic'",
+        "rectifier must be one of evidence, fspll, none, not 'magic'",
     ),
     "negative neighbours": (
         two_rows(["a", "b"], n_neighbors=-3),

@@ -28,8 +28,10 @@ ORDER = [
     {"neighbors"},
     {"pairwise"},
     {"rectification"},
+    {"evidence"},
     {"modelfile"},
     {"classifier"},
+    {"matchings"},
     {"diagnosis"},
     {"metalearning"},
     {"baselines"},
@@ -48,6 +50,7 @@ CORE = (
     "neighbors",
     "pairwise",
     "rectification",
+    "evidence",
     "modelfile",
     "classifier",
 )

@@ -18,6 +18,7 @@ from fspll._version import __version__
 if TYPE_CHECKING:
     from fspll.candidates import Candidates, corrupt
     from fspll.classifier import FsPLLClassifier
+    from fspll.diagnosis import Diagnosis, diagnose
     from fspll.episodes import Setting, TaskSource
     from fspll.rectification import Rectified, Settings, rectify
 
@@ -25,17 +26,20 @@ if TYPE_CHECKING:
 # not wait for torch.
 _HOME = {
     "Candidates": "fspll.candidates",
+    "Diagnosis": "fspll.diagnosis",
     "FsPLLClassifier": "fspll.classifier",
     "Rectified": "fspll.rectification",
     "Setting": "fspll.episodes",
     "Settings": "fspll.rectification",
     "TaskSource": "fspll.episodes",
     "corrupt": "fspll.candidates",
+    "diagnose": "fspll.diagnosis",
     "rectify": "fspll.rectification",
 }
 
 __all__ = [
     "Candidates",
+    "Diagnosis",
     "FsPLLClassifier",
     "Rectified",
     "Setting",
@@ -43,6 +47,7 @@ __all__ = [
     "TaskSource",
     "__version__",
     "corrupt",
+    "diagnose",
     "rectify",
 ]
 
