@@ -212,12 +212,13 @@ def _few_classes(monkeypatch):
 def test_the_demo_prints_its_table(run, tmp_path):
     code, told, complaints = run("demo", "--steps", 2, "--tasks", 2, "--out", tmp_path / "kept")
     assert (code, complaints) == (0, "")
-    rows = [re.findall(r"[\d.]+", line) for line in told.splitlines() if line.count("±") == 3]
+    rows = [re.findall(r"[\d.]+", line) for line in told.splitlines() if line.count("±") == 4]
     assert [row[:2] for row in rows] == [[n, k] for n in ("5", "20") for k in ("2", "3", "4")]
     assert all(0 <= float(figure) <= 1 for row in rows for figure in row[2::2])
     assert len({row[2] for row in rows}) > 1
     heading = next(line for line in told.splitlines() if "labels a sample" in line)
-    assert re.findall(r"PN|FsPLL-nM|FsPLL", heading) == ["PN", "FsPLL-nM", "FsPLL"]
+    names = ["PN", "FsPLL-nM", "FsPLL", "Evidence"]
+    assert re.findall(r"PN|FsPLL-nM|FsPLL|Evidence", heading) == names
     assert f"The model is in {tmp_path / 'kept'}." in told
     plan = load_checkpoint(tmp_path / "kept" / "model.safetensors").metadata["training"]["plan"]
     assert (plan["regime"], plan["n_tasks"]) == ("leave-one-out", 2)

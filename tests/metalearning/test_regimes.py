@@ -12,7 +12,7 @@ from fspll.episodes import Setting, TaskSource
 from fspll.errors import InputError
 from fspll.metalearning.learners import PrototypeLearner
 from fspll.metalearning.plan import TrainingPlan
-from fspll.metalearning.regimes import OBJECTIVES, REGIMES, Regime, find_regime
+from fspll.metalearning.regimes import DEFAULT, OBJECTIVES, REGIMES, Regime, find_regime
 from fspll.rectification import METRICS, Settings, rectify
 
 N_WAY, N_SHOT, N_QUERY = 4, 3, 2
@@ -32,6 +32,7 @@ SHOWN = {  # what each regime may see, written down again
     "precise": {"support_labels", "query_labels"},
     "leave-one-out": {"candidates"},
     "query-candidates": {"candidates", "query_candidates"},
+    "all-candidates": {"candidates", "query_candidates"},
 }
 
 
@@ -154,6 +155,31 @@ def test_certain_labels_are_not_blurred_by_rectification(embedded):
         view = regime.view(embedded[:12], embedded[12:], certain)
         prototypes = regime.solve(view, 2, "euclidean").prototypes
         torch.testing.assert_close(prototypes, embedded[:12].reshape(4, 3, 5).mean(dim=1))
+
+
+def test_all_candidates_is_the_sum_of_both(embedded):
+    parts = [
+        loss_and_gradient(name, embedded, TASK)
+        for name in ("leave-one-out", "query-candidates", "all-candidates")
+    ]
+    assert torch.allclose(parts[0][0] + parts[1][0], parts[2][0])
+    assert torch.allclose(parts[0][1] + parts[1][1], parts[2][1], atol=1e-6)
+
+
+@pytest.mark.parametrize("name", REGIMES)
+def test_a_regime_that_reads_no_queries_says_so(embedded, name):
+    """Other queries give the same loss, if the regime does not read them."""
+    moved = embedded.clone()
+    moved[N_WAY * N_SHOT :] += torch.linspace(0, 3, N_WAY * N_QUERY)[:, None]
+    same = torch.equal(
+        loss_and_gradient(name, embedded, TASK)[0], loss_and_gradient(name, moved, TASK)[0]
+    )
+    assert same != REGIMES[name].reads_queries
+
+
+def test_the_default_sees_candidate_sets_of_the_support_only():
+    assert SHOWN[DEFAULT] == {"candidates"}
+    assert TrainingPlan().regime == DEFAULT
 
 
 def test_an_objective_cannot_read_hidden_labels(embedded):

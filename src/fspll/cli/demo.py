@@ -69,8 +69,9 @@ def demo(
     out.print(
         "Share of new drawings recognised, ± the 95% interval of the mean. Each sample carries\n"
         "that many candidate labels, one of them right. PN averages over all of them, FsPLL-nM\n"
-        "weighs them by distance, FsPLL asks the neighbours too. The network never saw a true\n"
-        "label: it was trained on candidate sets as well.",
+        "weighs them by distance, FsPLL asks the neighbours too (the paper's rule); Evidence, the\n"
+        "default, intersects what neighbours may be and gives each label to one group only. The\n"
+        "network never saw a true label: it was trained on candidate sets as well.",
         soft_wrap=True,
     )
     if folder is not None:

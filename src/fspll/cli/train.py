@@ -23,7 +23,9 @@ def train(
     p: float = typer.Option(1.0, help="Share of ambiguous samples."),
     n_way: int = typer.Option(30, help="Classes a task (N1)."),
     n_shot: int = typer.Option(5, help="Support samples a class (K1)."),
-    n_query: int = typer.Option(15, help="Queries a class."),
+    n_query: int | None = typer.Option(
+        None, help="Queries a class; by default 15, or 1 when nothing is learnt from them."
+    ),
     tasks: int = typer.Option(100, help="Tasks an epoch (T)."),
     epochs: int = typer.Option(20, help="Rounds over the tasks."),
     fresh: bool = typer.Option(False, help="Draw new tasks every epoch instead of the same T."),
@@ -59,7 +61,7 @@ def train(
         regime=regime.lower(),
         n_way=n_way,
         n_shot=n_shot,
-        n_query=n_query,
+        n_query=_queries(regime) if n_query is None else n_query,
         r=tuple(numbers(r, "--r")),
         p=p,
         n_tasks=tasks,
@@ -96,6 +98,12 @@ def train(
     out.print(f"trained for {trained.step} steps: {trained.model}", soft_wrap=True)
     if trained.best_epoch >= 0:
         out.print(f"best epoch {trained.best_epoch + 1}, held-out figure {trained.best_figure:.3f}")
+
+
+def _queries(regime: str) -> int:
+    from fspll.metalearning.regimes import MAML_REGIMES, find_regime
+
+    return 15 if regime.lower() in MAML_REGIMES or find_regime(regime).reads_queries else 1
 
 
 def _scalars(folder: Path) -> Observer:

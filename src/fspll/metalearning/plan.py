@@ -7,7 +7,7 @@ from typing import Any
 
 from fspll.episodes import Setting
 from fspll.errors import InputError
-from fspll.metalearning.regimes import MAML_REGIMES, find_regime
+from fspll.metalearning.regimes import DEFAULT, MAML_REGIMES, find_regime
 from fspll.rectification import check_metric
 
 OPTIMIZERS = ("adam", "sgd")
@@ -15,7 +15,7 @@ OPTIMIZERS = ("adam", "sgd")
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """What to meta-train and how; the defaults are the paper's where it says.
+    """What to meta-train and how; the defaults are the paper's where it says, but for the regime.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class TrainingPlan:
         second-order terms are left out.
     """
 
-    regime: str = "fspll"
+    regime: str = DEFAULT
     n_way: int = 30
     n_shot: int = 5
     n_query: int = 15

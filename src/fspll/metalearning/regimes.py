@@ -72,6 +72,10 @@ def _leave_one_out(solved: Solved) -> Tensor:
     )
 
 
+def _all_candidates(solved: Solved) -> Tensor:
+    return _leave_one_out(solved) + _total(solved)
+
+
 def _query_labels(solved: Solved) -> Tensor:
     if solved.view.query_labels is None:
         raise InputError("this objective reads query labels, but the regime hides them")
@@ -84,6 +88,7 @@ OBJECTIVES: dict[str, Callable[[Solved], Tensor]] = {
     "average-over-candidates": _average,
     "query-candidates": _total,
     "leave-one-out": _leave_one_out,
+    "all-candidates": _all_candidates,
 }
 LABELS = ("none", "candidates", "precise")
 MAML_REGIMES = ("maml", "maml+")  # without prototypes: see fspll.metalearning.maml
@@ -126,6 +131,11 @@ class Regime:
             raise InputError(
                 f"objective must be one of {', '.join(OBJECTIVES)}, not {self.objective!r}"
             )
+
+    @property
+    def reads_queries(self) -> bool:
+        """Whether the objective looks at queries at all, labelled or not."""
+        return self.objective != "leave-one-out"
 
     def view(self, support: Tensor, query: Tensor, task: Tasks) -> View:
         """Return what this regime may see of a task whose samples are embedded already."""
@@ -215,7 +225,16 @@ REGIMES = {
         0.5,
         "learns from candidate sets of the queries",
     ),
+    "all-candidates": Regime(
+        "candidates",
+        "candidates",
+        "all-candidates",
+        10,
+        0.5,
+        "leave-one-out and query-candidates together, where queries carry sets",
+    ),
 }
+DEFAULT = "leave-one-out"
 
 
 def find_regime(name: str) -> Regime:
