@@ -38,11 +38,14 @@ def model(folder, seed=0, architecture="conv4", **training):
     return folder
 
 
-LINE = re.compile(r"(\w+: )?(PN|FsPLL-nM|FsPLL|MAML) +([\d.]+ ± [\d.]+) +([\d.]+) +([\d.]+) *(\S*)")
+LINE = re.compile(
+    r"(\w+: )?(PN|FsPLL-nM|FsPLL|Evidence|MAML) +([\d.]+ ± [\d.]+) +([\d.]+) +([\d.]+)"
+    r"(?: +([\d.]+))? *(\S*)"
+)
 
 
 def lines(told):
-    """Return checkpoint, method, accuracy, deviation, support and p of the table's lines."""
+    """Return checkpoint, method, accuracy, deviation, support, ECE and p of the table's lines."""
     return [found.groups(default="") for found in LINE.finditer(told)]
 
 
@@ -56,7 +59,7 @@ def test_a_table_of_one_checkpoint(run, tmp_path, glyphs):
     assert lines(told) == [
         (
             *("", row.method, f"{row.mean:.3f} ± {row.half_width:.3f}"),
-            *(f"{row.std:.3f}", f"{row.support_mean:.3f}", ""),
+            *(f"{row.std:.3f}", f"{row.support_mean:.3f}", f"{row.query_calibration:.3f}", ""),
         )
         for row in rows
     ]
@@ -114,7 +117,7 @@ def test_from_training_to_evaluation(run, tmp_path):
     assert run("train", "--out", tmp_path / "run", *options)[0] == 0
     code, told, _ = run("evaluate", tmp_path / "run", *SMALL, "--save", tmp_path / "rows.json")
     assert code == 0
-    assert len(lines(told)) == 6
+    assert len(lines(told)) == 2 * len(METHODS)
     about = json.loads((tmp_path / "rows.json").read_text())["training"]["run"]
     assert (about["steps"], about["plan"]["regime"]) == (2, "leave-one-out")
 
@@ -122,7 +125,7 @@ def test_from_training_to_evaluation(run, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("--methods PN,KNN", "method must be one of PN, FsPLL-nM, FsPLL, not 'KNN'"),
+        ("--methods PN,KNN", "method must be one of PN, FsPLL-nM, FsPLL, Evidence, not 'KNN'"),
         ("--n-way five", "--n-way takes whole numbers such as 5,10,20, not 'five'"),
         ("--n-shot 7", "n_shot = 7 leaves no query: a class of glyphs/test has 7"),
         ("--n-way 5,30", "n_way = 30 but glyphs/test has 8 classes"),
