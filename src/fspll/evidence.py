@@ -8,17 +8,19 @@ The model. Shapes as in :mod:`fspll.rectification`; samples are centred on the t
 2. *Candidate sets.* A set S holds the true class and distractors drawn evenly from the others, so
    p(S | c) is the same for every c in S and zero for the others.
 3. *Neighbours.* The k nearest samples share a sample's class with a probability rho that falls
-   with their distance, measured against the first sample that is no neighbour:
-   logit rho = slope (midpoint - ratio) + shift. The shift belongs to the task and is estimated from
-   its candidate sets alone: two sets that overlap little are unlikely to share their class, and
-   disjoint ones cannot.
+   with their squared distance, in relation to that of the first sample that is no neighbour (the
+   mean of both sides'): logit rho = slope (midpoint - ratio) + shift. The shift belongs to the task
+   and is estimated from its candidate sets alone: two sets that overlap little are unlikely to
+   share their class, and disjoint ones cannot.
 
 The inference. Neighbours' sets give the first beliefs, as a product (an intersection softened by
-rho), not as a mean. Then beliefs and class means take turns: the sharpness rises, the neighbours'
-say fades, and every sample is judged by means computed *without it* and shrunk to the task's mean
-by kappa = s_w^2 / s_b^2, both estimated as beliefs settle. Last, samples near one mean form a
-group; which label a group carries is decided over all groups at once, as each label belongs to one
-group only. Where candidate sets leave that open, the probabilities say so.
+rho), not as a mean; the search starts from classes of even size, which keeps one class from taking
+two groups, and soon forgets that. Then beliefs and class means take turns: the sharpness rises, the
+neighbours' say fades, and every sample is judged by means computed *without it* and shrunk to the
+task's mean by kappa = s_w^2 / s_b^2, both estimated as beliefs settle. Last, samples near one mean
+form a group; which label a group carries is decided over all groups at once, as each label belongs
+to one group only (:mod:`fspll.naming`). Where candidate sets leave that open, the probabilities say
+so.
 
 Nothing depends on the place, the scale or the orientation of the features.
 """
@@ -32,16 +34,19 @@ import torch
 from torch import Tensor
 
 from fspll import neighbors as neighborhood
+from fspll.naming import name_groups
 from fspll.rectification import check_count, check_task, exact_distances
 
 # Chosen on meta-training classes of Omniglot and of small photos; accuracy is flat around them.
 SLOPE, MIDPOINT = 10.4, 0.92  # of a neighbour's reliability, fitted by logistic regression
 SHIFT_SPREAD = 1.0  # standard deviation of a task's shift, in logits
-FIRST_SHARPNESS, SHARPNESS = 2.0, 16.0
+SHARPNESS, FIRST_SHARE = 16.0, 0.125  # at most, and the share of it in the first round
 FIRST_SHRINKAGE, SHRINKAGE_RANGE = 0.3, (0.02, 2.0)  # kappa
 SIZE_WEIGHT = 0.2  # share of the predictive density's normaliser, which favours larger classes
-SURE = 0.98  # no sample is surer than this to belong to a group
-_SHIFT_STEPS, _NAMING_ROUNDS, _BALANCE_ROUNDS = 3, 10, 4
+EVEN_START = 0.3  # share of the rounds over which the even sizes of the start are forgotten
+SYMMETRY = 1.0  # logits that part labels which occur in the same sets
+_SHIFT_STEPS, _BALANCE_ROUNDS = 3, 4
+_LONGEST_STEP = 4 * SHIFT_SPREAD
 _ENTRIES_AT_ONCE = 1 << 20  # of (sample, class) or (sample, sample): what processor caches hold
 
 
@@ -86,12 +91,19 @@ class ClassModel(NamedTuple):
 
         A sample's result does not depend on the other samples of the call.
         """
-        square = exact_distances(queries, self.prototypes, "sqeuclidean")
-        spread = self.spread[..., None, None]
+        queries = queries.to(self.prototypes.dtype)
+        root = self.spread.sqrt()[..., None, None]  # first: squares of features may overflow
+        square = exact_distances(queries / root, self.prototypes / root, "sqeuclidean")
         inflation = self.inflation.unsqueeze(-2)
-        fit = -(square / (spread * inflation) + SIZE_WEIGHT * inflation.log())
+        fit = -(square / inflation + SIZE_WEIGHT * inflation.log())
+        fit = fit.clamp_min(torch.finfo(fit.dtype).min / SHARPNESS)  # a sample far away fits none
         fit = fit.masked_fill(~self.present.unsqueeze(-2), -torch.inf)
-        return (SHARPNESS * fit).softmax(dim=-1) @ self.naming
+        return (sharpness_for(queries.shape[-1]) * fit).softmax(dim=-1) @ self.naming
+
+
+def sharpness_for(n_features: int) -> float:
+    """Return half the number of features that count: all of few, 32 of many."""
+    return min(SHARPNESS, n_features / 2)
 
 
 class Posterior(NamedTuple):
@@ -151,32 +163,39 @@ def weigh_evidence(
 
 def _weigh(embeddings: Tensor, candidates: Tensor, settings: EvidenceSettings) -> Posterior:
     """Solve tasks (B, n, m) with candidates (B, n, l)."""
-    center = embeddings.mean(dim=-2, keepdim=True)
+    first = embeddings[:, :1]  # so that equal samples are all at zero, whatever rounding does
+    center = first + (embeddings - first).mean(dim=-2, keepdim=True)
     e = embeddings - center
+    # In units of a power of two, which rounds nothing, squares neither overflow nor vanish.
+    exponent = torch.frexp(e.abs().amax(dim=(-1, -2), keepdim=True)).exponent - 1
+    unit = torch.ldexp(torch.ones_like(e[:, :1, :1]), exponent)
+    e = e / unit
     table = _Table.of(candidates)
-    told = table.narrow(_neighbours_say(e, candidates, settings.n_neighbors))
-    belief = table.softmax(told)
+    # Not centred: rounding would make equal distances unequal.
+    told = table.narrow(_neighbours_say(embeddings / unit, candidates, settings.n_neighbors))
+    told = told + SYMMETRY * table.narrow(_part_twins(e, candidates))
+    final = sharpness_for(e.shape[-1])
+    belief = table.balanced(told, 1.0)
     classes = _Classes(e, table)
     classes.place(belief)
     for turn in range(settings.n_iterations):
-        progress = turn / max(1, settings.n_iterations - 1)
-        sharpness = FIRST_SHARPNESS * (SHARPNESS / FIRST_SHARPNESS) ** progress
-        if settings.n_iterations == 1:
-            progress, sharpness = 1.0, SHARPNESS
-        fit = classes.judge(belief)
-        score = sharpness * fit + (1 - progress) * told
-        belief = table.balanced(score) if settings.balance else table.softmax(score)
+        # A single round is a last round.
+        progress = turn / (settings.n_iterations - 1) if settings.n_iterations > 1 else 1.0
+        sharpness = final * FIRST_SHARE ** (1 - progress)
+        score = sharpness * classes.judge(belief) + (1 - progress) * told
+        even = 1.0 if settings.balance else max(0.0, 1 - progress / EVEN_START)
+        belief = table.balanced(score, even)
         classes.place(belief)
-    fit = classes.judge_all(belief)
-    by_place = (SHARPNESS * fit).softmax(dim=-1)
+    by_place = (final * classes.judge_all()).softmax(dim=-1)
     # Membership by place alone overlooks classes of one sample; membership by candidates alone
     # confirms itself. Their mean does neither.
     member = 0.5 * (by_place + table.widen(belief))
-    naming = _name_groups(member, candidates)
+    naming = name_groups(member, candidates)
     confidence = (by_place @ naming).to(e.dtype) * candidates
     total = confidence.sum(dim=-1, keepdim=True)
-    confidence = torch.where(total > 0, confidence / total.clamp_min(1e-30), table.widen(belief))
-    return Posterior(confidence, classes.model(center, naming))
+    tiny = torch.finfo(total.dtype).tiny
+    confidence = torch.where(total > tiny, confidence / total, table.widen(belief))
+    return Posterior(confidence, classes.model(center, unit, naming))
 
 
 def _neighbours_say(embeddings: Tensor, candidates: Tensor, k: int) -> Tensor:
@@ -210,7 +229,8 @@ def _neighbours_say(embeddings: Tensor, candidates: Tensor, k: int) -> Tensor:
     size = mask.sum(dim=-1)
     mine, other = size[task, i], size[task, j]
     overlap = (mask @ mask.transpose(-1, -2))[task, i, j]
-    others = n_classes - 1
+    # Labels that are nobody's candidate are no distractors: they must not count.
+    others = (candidates.any(dim=-2).sum(dim=-1) - 1).clamp_min(1)[task]
     same = overlap / mine  # likelihood of the neighbour's set given mine, if they share a class
     different = (other - same) / others  # and if not; a common factor is left out
     logit = SLOPE * (MIDPOINT - ratio)
@@ -223,12 +243,31 @@ def _neighbours_say(embeddings: Tensor, candidates: Tensor, k: int) -> Tensor:
     return weight @ mask
 
 
+def _part_twins(embeddings: Tensor, candidates: Tensor) -> Tensor:
+    """Part labels that the same samples have: towards the outermost sample, or away from it.
+
+    Nothing tells such labels apart, so their means would stay on top of each other for ever, even
+    if the samples form two groups. Zero for all other labels; of shape (B, n, l).
+    """
+    mask = candidates.to(embeddings.dtype)
+    shared = mask.transpose(-1, -2) @ mask
+    size = mask.sum(dim=-2)
+    twins = (shared == size.unsqueeze(-1)) & (shared == size.unsqueeze(-2))  # itself too
+    earlier = twins.tril(-1).sum(dim=-1)
+    side = earlier - (twins.sum(dim=-1) - 1) / 2
+    norms = embeddings.square().sum(dim=-1)
+    far = embeddings.take_along_dim(norms.argmax(dim=-1)[:, None, None], dim=-2)
+    near = (embeddings * far).sum(dim=-1) / norms.amax(dim=-1, keepdim=True).clamp_min(1e-30)
+    return near.unsqueeze(-1) * side.unsqueeze(-2).to(near.dtype)
+
+
 def _task_shift(
     logit: Tensor, same: Tensor, different: Tensor, task: Tensor, n_tasks: int
 ) -> Tensor:
     """Most likely shift of the reliabilities of each task, given its candidate sets, (B,).
 
-    Newton steps on sum_pairs log(rho same + (1 - rho) different) - shift^2 / (2 SHIFT_SPREAD^2).
+    A few bounded, cautious Newton steps, which may stop short of the maximum, on
+    sum_pairs log(rho same + (1 - rho) different) - shift^2 / (2 SHIFT_SPREAD^2).
     """
 
     def total(values: Tensor) -> Tensor:
@@ -241,67 +280,10 @@ def _task_shift(
         shared = rho * same
         posterior = shared / (shared + (1 - rho) * different).clamp_min(1e-12)
         slope = total(posterior - rho) - prior * shift
-        shift = shift + slope / (total(rho * (1 - rho)) + prior)
+        step = slope / (total(rho * (1 - rho)) + prior)
+        # Sure neighbours leave no curvature: unbounded steps would run away.
+        shift = shift + step.clamp(-_LONGEST_STEP, _LONGEST_STEP)
     return shift
-
-
-def _name_groups(member: Tensor, candidates: Tensor) -> Tensor:
-    """Probability that each group carries each label, one label a group, of shape (B, l, l).
-
-    A sample that belongs to a group with probability R has a set S of size s, given the group's
-    label c, with a probability proportional to R [c in S] + (1 - R) s/l. The marginals of the
-    one-to-one maps weighted by the product over samples come from belief propagation, which is
-    exact where the open choices form no cycle and very close otherwise.
-
-    Parameters
-    ----------
-    member : Tensor of shape (B, n, l)
-        R, by sample and group.
-    candidates : bool Tensor of shape (B, n, l)
-    """
-    n_classes = candidates.shape[-1]
-    mask = candidates.to(member.dtype)
-    present = candidates.any(dim=-2)
-    # Samples with full sets say nothing, but must not say so in unequal ways.
-    chance = mask.sum(dim=-1, keepdim=True) / present.sum(dim=-1)[:, None, None]
-    member = member.clamp(max=SURE)
-    lacks = ((1 - member) * chance).log()
-    holds = (member + (1 - member) * chance).log()
-    weight = (holds - lacks).transpose(-1, -2) @ mask + lacks.sum(dim=-2).unsqueeze(-1)
-    identity = torch.eye(n_classes, dtype=torch.bool, device=member.device)
-    both = present.unsqueeze(-1) & present.unsqueeze(-2)
-    weight = weight.masked_fill(~both & ~identity, -torch.inf).double()
-    weight = weight.masked_fill(~both & identity, 0)  # an absent class keeps its own name
-    weight = (weight - weight.amax(dim=-1, keepdim=True)).exp().clamp_min(1e-12)
-    weight = torch.where(both | identity, weight, 0)
-    naming = _matching_marginals(weight)
-    # Equally good namings: prefer the one that stands, so that two groups do not share a label.
-    naming = 0.999 * naming + 0.001 * identity
-    return naming.to(member.dtype)
-
-
-def _matching_marginals(weight: Tensor) -> Tensor:
-    """Marginals of the one-to-one maps of groups to labels, each as likely as its product.
-
-    Belief propagation on odds: a group's message to a label is w / (sum over its other labels of
-    w times their messages), a label's message to a group is 1 / (sum of its other groups').
-
-    Parameters
-    ----------
-    weight : float64 Tensor of shape (B, l, l)
-        Non-negative; a perfect matching must exist.
-    """
-    least = 1e-12
-    from_label = torch.ones_like(weight)
-    from_group = weight
-    for turn in range(_NAMING_ROUNDS):
-        weighed = weight * from_label
-        from_group = weight / (weighed.sum(-1, keepdim=True) - weighed).clamp_min(least)
-        news = 1 / (from_group.sum(-2, keepdim=True) - from_group).clamp_min(least)
-        from_label = news if turn == 0 else (from_label * news).sqrt()  # damped
-    odds = from_group * from_label
-    share = odds / (1 + odds)
-    return share / share.sum(dim=-1, keepdim=True)
 
 
 # -------------------------------------------------------------------- beliefs and classes
@@ -313,32 +295,45 @@ class _Table:
 
     label: Tensor  # (B, n, w) int64
     real: Tensor  # (B, n, w) bool; False where a set is smaller than w
+    ragged: bool  # whether any set is smaller than w
     present: Tensor  # (B, l) bool; classes that are somebody's candidate
     shape: torch.Size  # (B, n, l)
 
     @classmethod
     def of(cls, candidates: Tensor) -> _Table:
-        widest = int(candidates.sum(dim=-1).max())
+        sizes = candidates.sum(dim=-1)
+        widest = int(sizes.max())
         order = candidates.to(torch.int8).topk(widest, dim=-1)
-        return cls(order.indices, order.values > 0, candidates.any(dim=-2), candidates.shape)
+        return cls(
+            label=order.indices,
+            real=order.values > 0,
+            ragged=int(sizes.min()) < widest,
+            present=candidates.any(dim=-2),
+            shape=candidates.shape,
+        )
 
     def narrow(self, dense: Tensor) -> Tensor:
         """Return the candidates' entries of (B, n, l) or (B, 1, l) values."""
         return dense.expand(self.shape).gather(-1, self.label)
 
-    def widen(self, narrow: Tensor) -> Tensor:
-        """Return (B, n, l) values that are zero off the candidates."""
-        dense = narrow.new_zeros(self.shape)
-        return dense.scatter_add_(-1, self.label, narrow.masked_fill(~self.real, 0))
+    def widen(self, belief: Tensor) -> Tensor:
+        """Return (B, n, l) beliefs, zero off the candidates."""
+        return belief.new_zeros(self.shape).scatter_add_(-1, self.label, belief)
 
     def softmax(self, score: Tensor) -> Tensor:
-        return score.masked_fill(~self.real, -torch.inf).softmax(dim=-1)
+        """Return (B, n, w) beliefs, zero where there is no candidate."""
+        if self.ragged:
+            score = score.masked_fill(~self.real, -torch.inf)
+        return score.softmax(dim=-1)
 
-    def balanced(self, score: Tensor) -> Tensor:
-        """Softmax whose classes weigh about the same, by a few Sinkhorn rounds."""
-        for _ in range(_BALANCE_ROUNDS):
+    def balanced(self, score: Tensor, strength: float) -> Tensor:
+        """Softmax whose classes weigh about the same, by a few Sinkhorn rounds.
+
+        At ``strength`` 0 it is a plain softmax.
+        """
+        for _ in range(_BALANCE_ROUNDS if strength > 0 else 0):
             mass = self.widen(self.softmax(score)).sum(dim=-2, keepdim=True)
-            score = score - 0.5 * self.narrow(mass.clamp_min(1e-6).log())
+            score = score - self.narrow(0.5 * strength * mass.clamp_min(1e-6).log())
         return self.softmax(score)
 
 
@@ -353,14 +348,20 @@ class _Classes:
         self.floor = torch.finfo(embeddings.dtype).eps * self.total + 1e-30
         self.shrinkage = torch.full_like(self.total, FIRST_SHRINKAGE)
         self.spread = self.total
+        # Products between samples serve every round; with many samples, class means are cheaper.
+        few = n <= 2 * embeddings.shape[-1]
+        self.products = embeddings @ embeddings.transpose(-1, -2) if few else None
 
     def place(self, belief: Tensor) -> None:
-        """Compute the means from beliefs (B, n, w)."""
-        dense = self.table.widen(belief)
-        self.mass = dense.sum(dim=-2, keepdim=True)  # (B, 1, l)
-        weight = (self.mass + self.shrinkage).transpose(-1, -2)
-        self.means = (dense.transpose(-1, -2) @ self.e) / weight
+        """Place the class means by beliefs (B, n, w)."""
+        self.belief = self.table.widen(belief)
+        self.mass = self.belief.sum(dim=-2, keepdim=True)  # (B, 1, l)
         self.placed_with = self.shrinkage
+
+    def means(self) -> Tensor:
+        """Return the class means, (B, l, m)."""
+        weight = (self.mass + self.placed_with).transpose(-1, -2)
+        return (self.belief.transpose(-1, -2) @ self.e) / weight
 
     def judge(self, belief: Tensor) -> Tensor:
         """Fit of samples to their candidates, each left out in turn; also settles the spread."""
@@ -370,26 +371,32 @@ class _Classes:
         self.shrinkage = (spread / between).clamp(*SHRINKAGE_RANGE)
         return fit
 
-    def judge_all(self, belief: Tensor) -> Tensor:
+    def judge_all(self) -> Tensor:
         """Fit of samples to all classes, (B, n, l); minus infinity where a class has no sample."""
-        wide = self.table.widen(belief)
-        fit, _ = self._left_out(self._squares(), wide, self.mass)
+        fit, _ = self._left_out(self._squares(), self.belief, self.mass)
         return fit.masked_fill(~self.table.present.unsqueeze(-2), -torch.inf)
 
-    def model(self, center: Tensor, naming: Tensor) -> ClassModel:
+    def model(self, center: Tensor, unit: Tensor, naming: Tensor) -> ClassModel:
         mass = self.mass.squeeze(-2)
         present = self.table.present
         return ClassModel(
-            prototypes=torch.where(present.unsqueeze(-1), self.means + center, 0),
+            prototypes=torch.where(present.unsqueeze(-1), self.means() * unit + center, 0),
             present=present,
-            spread=self.spread.flatten(),
+            spread=(self.spread * unit * unit).flatten(),
             inflation=1 + 1 / (mass + self.placed_with.squeeze(-2)),
             naming=naming,
         )
 
     def _squares(self) -> Tensor:
-        own = self.means.square().sum(dim=-1).unsqueeze(-2)
-        cross = self.e @ self.means.transpose(-1, -2)
+        """Squared distances of the samples to the means, (B, n, l)."""
+        if self.products is not None:
+            weight = self.mass + self.placed_with
+            cross = (self.products @ self.belief).div_(weight)
+            own = (self.belief * cross).sum(dim=-2, keepdim=True) / weight
+        else:
+            means = self.means()
+            cross = self.e @ means.transpose(-1, -2)
+            own = means.square().sum(dim=-1).unsqueeze(-2)
         return cross.mul_(-2).add_(self.norms).add_(own).clamp_min_(0)
 
     def _left_out(self, square: Tensor, belief: Tensor, mass: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,139 @@
+"""Which label each group of samples carries, when every label belongs to one group only.
+
+Shapes: B tasks, n samples, l classes; groups are as many as classes.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import torch
+from torch import Tensor
+
+SURE = 0.98  # no sample is surer than this to belong to a group
+PREFERENCE = 0.001  # share of the naming that stands, see `name_groups`
+_MOST_COUNTED = 8  # labels up to which matchings are summed over exactly
+_ROUNDS = 10
+_LEAST = 1e-12
+
+
+def name_groups(member: Tensor, candidates: Tensor) -> Tensor:
+    """Probability that each group carries each label, one label a group, of shape (B, l, l).
+
+    A sample that belongs to a group with probability R has a set S of size s, given the group's
+    label c, with a probability proportional to R [c in S] + (1 - R) s/l, l counting the labels
+    that occur. The result are the marginals of the one-to-one maps of groups to labels, weighed by
+    the product of these over samples.
+
+    Parameters
+    ----------
+    member : Tensor of shape (B, n, l)
+        R, by sample and group.
+    candidates : bool Tensor of shape (B, n, l)
+        A label that is nobody's candidate keeps its own group.
+    """
+    mask = candidates.to(member.dtype)
+    present = candidates.any(dim=-2)
+    # Samples with full sets say nothing, but must not say so in unequal ways.
+    chance = mask.sum(dim=-1, keepdim=True) / present.sum(dim=-1)[:, None, None]
+    member = member.clamp(max=SURE)
+    lacks = ((1 - member) * chance).log()
+    holds = (member + (1 - member) * chance).log()
+    score = (holds - lacks).transpose(-1, -2) @ mask + lacks.sum(dim=-2).unsqueeze(-1)
+    identity = torch.eye(candidates.shape[-1], dtype=torch.bool, device=member.device)
+    both = present.unsqueeze(-1) & present.unsqueeze(-2)
+    score = score.masked_fill(~both & ~identity, -torch.inf)
+    score = score.masked_fill(~both & identity, 0)
+    weight = (score - score.amax(dim=-1, keepdim=True)).to(_wide(score)).exp().clamp_min(_LEAST)
+    naming = matching_marginals(torch.where(both | identity, weight, 0))
+    # Equally good namings: prefer the one that stands, so that two groups do not share a label.
+    naming = (1 - PREFERENCE) * naming + PREFERENCE * identity.to(naming.dtype)
+    return naming.to(member.dtype)
+
+
+def matching_marginals(weight: Tensor) -> Tensor:
+    """Marginals of the one-to-one maps of groups to labels, each as likely as its product.
+
+    Exact for few labels. For more, belief propagation: exact where the open choices form no cycle;
+    otherwise in the right order, but surer than it should be where maps differ little in weight.
+
+    Parameters
+    ----------
+    weight : Tensor of shape (B, l, l)
+        Non-negative; a perfect matching must exist.
+    """
+    counted = weight.shape[-1] <= _MOST_COUNTED
+    return _counted_marginals(weight) if counted else _propagated_marginals(weight)
+
+
+def _wide(tensor: Tensor) -> torch.dtype:
+    return torch.float32 if tensor.device.type == "mps" else torch.float64  # none there
+
+
+# -------------------------------------------------------------------- exactly
+
+
+def _counted_marginals(weight: Tensor) -> Tensor:
+    """Sum over all matchings by the set of labels given away: 2^l sums instead of l! products.
+
+    ``before[S]`` is the total weight of the maps of the first |S| groups onto the labels S,
+    ``after[S]`` that of the maps of the other groups onto the labels outside S.
+    """
+    size = weight.shape[-1]
+    before = weight.new_zeros(len(weight), 1 << size)
+    after = before.clone()
+    before[:, 0] = after[:, -1] = 1
+    steps = [tuple(t.to(weight.device) for t in step) for step in _steps(size)]
+    for group, (given, label, then) in enumerate(steps):
+        before.index_add_(1, then, before[:, given] * weight[:, group, label])
+    for group in reversed(range(size)):
+        given, label, then = steps[group]
+        after.index_add_(1, given, after[:, then] * weight[:, group, label])
+    share = torch.zeros_like(weight)
+    for group, (given, label, then) in enumerate(steps):
+        through = before[:, given] * weight[:, group, label] * after[:, then]
+        share[:, group].index_add_(1, label, through)
+    return share / share.sum(dim=-1, keepdim=True)
+
+
+@functools.cache
+def _steps(size: int) -> list[tuple[Tensor, Tensor, Tensor]]:
+    """Return, for each group, all (labels given before, its label, labels given then)."""
+    steps: list[list[tuple[int, int, int]]] = [[] for _ in range(size)]
+    for given in range(1 << size):
+        for label in range(size):
+            if not given >> label & 1:
+                steps[given.bit_count()].append((given, label, given | 1 << label))
+    return [tuple(torch.tensor(step).T) for step in steps]
+
+
+# -------------------------------------------------------------------- by messages
+
+
+def _propagated_marginals(weight: Tensor) -> Tensor:
+    """Belief propagation on odds.
+
+    A group's message to a label is w / (sum over its other labels of w times their messages), a
+    label's message to a group is 1 / (sum of its other groups').
+    """
+    from_label = torch.ones_like(weight)
+    from_group = weight
+    for turn in range(_ROUNDS):
+        from_group = weight / _sum_of_others(weight * from_label, -1).clamp_min(_LEAST)
+        news = 1 / _sum_of_others(from_group, -2).clamp_min(_LEAST)
+        from_label = news if turn == 0 else (from_label * news).sqrt()  # damped
+    odds = from_group * from_label
+    share = odds / (1 + odds)
+    return share / share.sum(dim=-1, keepdim=True)
+
+
+def _sum_of_others(values: Tensor, dim: int) -> Tensor:
+    """Sum over a dimension without each entry itself, exact where the entry is the largest too.
+
+    Taking the largest off the sum would leave rounding only, and samples that disagree with their
+    place live by the small odds.
+    """
+    top = values.argmax(dim, keepdim=True)
+    total = values.sum(dim, keepdim=True)
+    rest = values.scatter(dim, top, 0).sum(dim, keepdim=True)
+    return (total - values).scatter_(dim, top, rest)
