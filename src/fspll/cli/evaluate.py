@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    checkpoints: list[Path] = typer.Argument(..., help="Model files, or folders of fspll train."),
+    checkpoints: list[Path] = typer.Argument(
+        ..., help="Model files, folders of fspll train, or names of fspll models."
+    ),
     dataset: str = typer.Option("glyphs", help="glyphs, omniglot, mini-imagenet, or a folder."),
     root: Path | None = typer.Option(None, help="Where the data set's files are."),
     methods: str = typer.Option("PN,FsPLL-nM,FsPLL,Evidence", help="Methods, separated by commas."),
@@ -69,10 +71,11 @@ def evaluate(
 
 
 def _load(path: Path) -> Encoder:
-    from fspll.embeddings import Encoder, load_embedding
+    from fspll.embeddings import Encoder, available_models, load_embedding
     from fspll.metalearning.trainer import MODEL
 
-    encoder = load_embedding(path / MODEL if path.is_dir() else path)
+    packaged = not path.exists() and str(path) in available_models()
+    encoder = load_embedding(str(path) if packaged else (path / MODEL if path.is_dir() else path))
     if not isinstance(encoder, Encoder):
         raise InputTypeError(f"{path} does not hold a network")
     if path.name == MODEL or path.is_dir():

@@ -10,7 +10,7 @@ from rich.markup import escape
 from typer.core import TyperGroup
 
 from fspll._version import __version__
-from fspll.cli import data, demo, evaluate, train
+from fspll.cli import data, demo, evaluate, models, train
 from fspll.cli.console import err
 from fspll.errors import FsPLLError
 
@@ -38,6 +38,7 @@ app.add_typer(data.app, name="data")
 app.command("demo")(demo.demo)
 app.command("train")(train.train)
 app.command("evaluate")(evaluate.evaluate)
+app.command("models")(models.models)
 
 
 def _print_version(wanted: bool) -> None:
