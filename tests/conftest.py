@@ -31,6 +31,17 @@ def real_data():
     return find
 
 
+@pytest.fixture(scope="module")
+def one_thread():
+    """Small tensors gain nothing from threads, which wait for each other on a busy machine."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 @pytest.fixture(autouse=True)
 def _own_folders(tmp_path_factory, monkeypatch):
     """Keep tests out of the user's cache and data folders."""

@@ -15,12 +15,7 @@ from fspll.evidence import EvidenceSettings, weigh_evidence
 from fspll.rectification import rectify
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def run(e, y, chosen=None, **kwargs):

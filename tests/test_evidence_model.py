@@ -19,12 +19,7 @@ from fspll import evidence, naming
 from fspll.evidence import EvidenceSettings, weigh_evidence
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 # -------------------------------------------------------------------- the model, one by one

@@ -13,13 +13,7 @@ from fspll import neighbors, pairwise
 from fspll.rectification import METRICS, Settings, rectify
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread():
-    """Small tensors gain nothing from threads, which wait for each other on a busy machine."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def features(seed, shape, dtype=torch.float64):

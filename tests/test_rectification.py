@@ -32,13 +32,7 @@ BOTH_ENGINES = pytest.mark.parametrize("engine", ["equations", "pairwise"])
 BOTH_METRICS = pytest.mark.parametrize("metric", METRICS)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread():
-    """Small tensors gain nothing from threads, which wait for each other on a busy machine."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 # -------------------------------------------------------------------- the equations, one by one
