@@ -14,7 +14,6 @@ from fspll.errors import CandidateError, InputError
 from fspll.evidence import EvidenceSettings, weigh_evidence
 from fspll.rectification import rectify
 
-
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 

@@ -18,7 +18,6 @@ from scipy.optimize import minimize_scalar
 from fspll import evidence, naming
 from fspll.evidence import EvidenceSettings, weigh_evidence
 
-
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 

@@ -12,7 +12,6 @@ import torch
 from fspll import neighbors, pairwise
 from fspll.rectification import METRICS, Settings, rectify
 
-
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
