@@ -92,7 +92,9 @@ def run_omniglot(args: argparse.Namespace) -> None:
     for r in (1, 2, 3):
         for n_way in (5, 10, 20, 30):
             for n_shot in (5, 10):
-                rows.append(omniglot_row(data, features, n_way, n_shot, r, args.tasks))
+                # Half of these tasks are partly a toss-up: it takes many to see half a point.
+                many = 40 if (n_way, r) == (5, 3) else 1
+                rows.append(omniglot_row(data, features, n_way, n_shot, r, many * args.tasks))
                 print(json.dumps(rows[-1]), flush=True)
     if len(runs) < 5:
         print(f"only {', '.join(runs)} are trained; run it again when all are")
@@ -153,6 +155,7 @@ def omniglot_row(
         "n_shot": n_shot,
         "r": r,
         "n_query": n_query,
+        "tasks": n_tasks,
         "paper_fspll": printed("FsPLL", n_way, n_shot, r).mean,
         "paper_fspll_plus": printed("FsPLL+", n_way, n_shot, r).mean,
         "ceiling": best.mean,
