@@ -26,6 +26,7 @@ from fspll import (
     diagnose,
     rectify,
 )
+from fspll.baselines import PLECOC
 from fspll.cli.main import main
 from fspll.datasets import load_image_folder, load_partial_label_mat
 from fspll.devices import choose_device
@@ -247,6 +248,10 @@ TABLE = {
     "negative neighbours": (
         two_rows(["a", "b"], n_neighbors=-3),
         "n_neighbors must be a whole number of 0 or more, not -3",
+    ),
+    "unknown kernel of a baseline": (
+        lambda _: PLECOC(kernel="poly").fit([[0.0], [1.0]], ["a", "b"]),
+        "kernel must be one of rbf, linear, not 'poly'",
     ),
     "unknown metric": (
         lambda _: Settings(metric="cosine"),

@@ -274,6 +274,15 @@ def test_labels_that_are_always_together_are_shared_between_two_groups():
     assert (result.model.prototypes[other] - result.model.prototypes[one])[0] > 0.5
 
 
+def test_a_label_that_no_sample_is_believed_to_have_is_not_given_to_new_ones():
+    """Label 2 is a distractor only; its mean is the task's, right where the query is."""
+    e = torch.tensor([[0.0], [0.2], [0.1], [5.0], [5.2], [5.1]])
+    y = torch.tensor([[1, 1, 0], [1, 0, 1], [1, 0, 0], [1, 1, 0], [0, 1, 1], [0, 1, 0]]).bool()
+    result = run(e, y)
+    assert result.model.believed.tolist() == [True, True, False]
+    assert result.model.probabilities(torch.tensor([[2.4], [2.8]])).argmax(-1).tolist() == [0, 1]
+
+
 @pytest.mark.parametrize("m", [2, 3, 8])
 def test_few_features_are_not_taken_for_many(m):
     """Two groups far apart in a plane: overconfident rounds would lock in a wrong split."""

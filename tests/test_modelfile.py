@@ -313,6 +313,11 @@ TENSORS = {
         changed("inflation", lambda t: t / 0),
         "its inflation is no factor of 1 or more a class",
     ),
+    "nothing believed": (
+        changed("believed", lambda t: t & False),
+        "its believed classes are no choice of its classes",
+    ),
+    "belief as numbers": (changed("believed", lambda t: t.double()), "its believed classes are no"),
     "spread of zero": (changed("spread", lambda t: t * 0), "its spread is no positive number"),
     "spread as a row": (changed("spread", lambda t: t[None]), "its spread is no positive number"),
     "index too large": (changed("candidates.indices", put(3, 3)), SETS),

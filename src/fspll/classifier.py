@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import accuracy_score
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from fspll import modelfile
@@ -22,8 +18,9 @@ from fspll.candidates import Candidates
 from fspll.devices import choose_device
 from fspll.embeddings import Embedding, load_embedding
 from fspll.errors import InputError, InputTypeError
+from fspll.estimators import accuracy, check_lengths, checked_vectors, true_labels
 from fspll.evidence import ClassModel, EvidenceSettings, weigh_evidence
-from fspll.labels import SET_TYPES, is_number, label_column
+from fspll.labels import is_number
 from fspll.rectification import Settings, class_probabilities, exact_distances, rectify
 
 RECTIFIERS = ("evidence", "fspll", "none")
@@ -87,6 +84,9 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
     naming_ : ndarray of shape (l, l)
         For "evidence" only: probability that the samples around prototype g carry label c. The
         identity where the candidate sets decide everything.
+    believed_ : bool ndarray of shape (l,)
+        For "evidence" only: groups that at least half a sample is believed to belong to; others
+        are never predicted.
     spread_, inflation_ : float and ndarray of shape (l,)
         For "evidence" only: mean squared distance of a sample to its class, and by how much the
         uncertainty of each prototype widens it.
@@ -148,11 +148,7 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
         """
         features = self._features(X, fitting=True)
         candidates = Candidates.read(y, self.classes)
-        if len(candidates) != len(features):
-            raise InputError(
-                f"Found input variables with inconsistent numbers of samples: X has "
-                f"{len(features)} rows but y has {len(candidates)} candidate sets"
-            )
+        check_lengths(len(features), candidates)
         mask = candidates.mask
         if X_unlabeled is not None:
             features, mask = self._with_unlabeled(features, mask, X_unlabeled)
@@ -168,6 +164,7 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
             self.spread_ = float(model.spread)
             self.inflation_ = model.inflation.cpu().numpy()
             self.naming_ = model.naming.cpu().numpy()
+            self.believed_ = model.believed.cpu().numpy()
         else:
             prototypes, present, confidence, _ = rectify(embeddings, sets, settings)
         share = confidence[: len(candidates)].cpu().numpy()
@@ -216,6 +213,7 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
                 torch.tensor(self.spread_, dtype=features.dtype),
                 tensor(self.inflation_),
                 tensor(self.naming_),
+                torch.from_numpy(_writable(self.believed_)),
             )
             return model.probabilities(features).numpy()
         distance = exact_distances(features, prototypes, self.metric)
@@ -230,17 +228,12 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
         y : true labels of shape (n,)
         sample_weight : array of shape (n,), optional
         """
-        if _holds_candidate_sets(y):
-            raise InputTypeError(
-                "score compares with true labels; candidate sets do not say which label is right"
-            )
-        truth = label_column(np.asarray(y) if hasattr(y, "__array__") else y)
+        truth = true_labels(y)
         predicted = self.predict(X)
         if self.reject is not None:
             hits = np.array([a == b for a, b in zip(predicted, truth, strict=True)], dtype=float)
             return float(np.average(hits, weights=sample_weight))
-        with _own_errors():
-            return accuracy_score(truth, predicted, sample_weight=sample_weight)
+        return accuracy(truth, predicted, sample_weight)
 
     def save(self, path: Path | str) -> None:
         """Write the fitted classifier, with its network, to one file without any pickle.
@@ -282,25 +275,7 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
     def _checked_vectors(self, X: Any, *, fitting: bool) -> np.ndarray:
         """Check X in scikit-learn's way, with its messages, and that distances can be taken."""
         _refuse_paths(X)
-        with _own_errors():
-            X = validate_data(
-                self, X, reset=fitting, dtype=[np.float64, np.float32], ensure_all_finite=False
-            )
-        strange = np.argwhere(~np.isfinite(X))
-        if len(strange):
-            row, feature = strange[0]
-            name = "NaN" if np.isnan(X[row, feature]) else "infinity"
-            raise InputError(
-                f"Input X contains {name} at row {row}, feature {feature}; every feature must be a "
-                f"known number"
-            )
-        limit = np.sqrt(np.finfo(X.dtype).max / X.shape[1]) / 4
-        if np.abs(X).max() > limit:
-            raise InputError(
-                f"X holds {np.abs(X).max():.3g}, too large to take distances in {X.dtype}; "
-                f"scale the features, e.g. with StandardScaler"
-            )
-        return X
+        return checked_vectors(self, X, fitting=fitting)
 
     def _encoder(self) -> Embedding:
         """Load the embedding once; a changed ``embedding`` or ``device`` loads anew."""
@@ -372,27 +347,6 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
 def _writable(array: np.ndarray) -> np.ndarray:
     """Return an array that torch can share: no memory map, no reversed view."""
     return np.require(array, requirements=["C", "W"])
-
-
-def _holds_candidate_sets(y: Any) -> bool:
-    if isinstance(y, Candidates) or sparse.issparse(y):
-        return True
-    if hasattr(y, "__array__"):
-        y = np.asarray(y)
-        if y.ndim == 2:
-            return y.shape[1] > 1
-    return isinstance(y, Iterable) and any(isinstance(label, SET_TYPES) for label in y)
-
-
-@contextmanager
-def _own_errors() -> Iterator[None]:
-    """Pass scikit-learn's complaints on, in its own words, as errors of this package."""
-    try:
-        yield
-    except ValueError as error:
-        raise InputError(str(error)) from error
-    except TypeError as error:
-        raise InputTypeError(str(error)) from error
 
 
 def _refuse_paths(X: Any) -> None:

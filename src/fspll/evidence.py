@@ -44,6 +44,7 @@ SHARPNESS, FIRST_SHARE = 16.0, 0.125  # at most, and the share of it in the firs
 FIRST_SHRINKAGE, SHRINKAGE_RANGE = 0.3, (0.02, 2.0)  # kappa
 SIZE_WEIGHT = 0.2  # share of the predictive density's normaliser, which favours larger classes
 EVEN_START = 0.3  # share of the rounds over which the even sizes of the start are forgotten
+LEAST_MASS = 0.5  # belief, in samples, from which new samples may be of a class
 SYMMETRY = 1.0  # logits that part labels which occur in the same sets
 _SHIFT_STEPS, _BALANCE_ROUNDS = 3, 4
 _LONGEST_STEP = 4 * SHIFT_SPREAD
@@ -83,8 +84,9 @@ class ClassModel(NamedTuple):
     prototypes: Tensor  # (..., l, m), shrunk to the task's mean
     present: Tensor  # (..., l) bool
     spread: Tensor  # (...,) s_w^2
-    inflation: Tensor  # (..., l) predictive variance of a class over s_w^2, 1 + 1 / (M_c + kappa)
+    inflation: Tensor  # (..., l) predictive variance over s_w^2, 1 + 1 / (max(M_c, 1) + kappa)
     naming: Tensor  # (..., l, l)
+    believed: Tensor  # (..., l) bool; groups that some sample is believed to belong to
 
     def probabilities(self, queries: Tensor) -> Tensor:
         """Return the probability of every class for samples (..., q, m), as (..., q, l).
@@ -97,7 +99,7 @@ class ClassModel(NamedTuple):
         inflation = self.inflation.unsqueeze(-2)
         fit = -(square / inflation + SIZE_WEIGHT * inflation.log())
         fit = fit.clamp_min(torch.finfo(fit.dtype).min / SHARPNESS)  # a sample far away fits none
-        fit = fit.masked_fill(~self.present.unsqueeze(-2), -torch.inf)
+        fit = fit.masked_fill(~self.believed.unsqueeze(-2), -torch.inf)
         return (sharpness_for(queries.shape[-1]) * fit).softmax(dim=-1) @ self.naming
 
 
@@ -383,8 +385,11 @@ class _Classes:
             prototypes=torch.where(present.unsqueeze(-1), self.means() * unit + center, 0),
             present=present,
             spread=(self.spread * unit * unit).flatten(),
-            inflation=1 + 1 / (mass + self.placed_with.squeeze(-2)),
+            inflation=1 + 1 / (mass.clamp_min(1) + self.placed_with.squeeze(-2)),
             naming=naming,
+            # The mean of a class without samples is the task's: it would win all that fits badly.
+            # The factor lets rounding decide nothing where masses are even.
+            believed=mass > 0.99 * mass.amax(dim=-1, keepdim=True).clamp(max=LEAST_MASS),
         )
 
     def _squares(self) -> Tensor:

@@ -73,6 +73,7 @@ def save(classifier: FsPLLClassifier, path: Path | str) -> None:
             "spread": torch.tensor(classifier.spread_, dtype=torch.float64),
             "inflation": torch.from_numpy(classifier.inflation_.copy()),
             "naming": torch.from_numpy(classifier.naming_.copy()),
+            "believed": torch.from_numpy(classifier.believed_.copy()),
         }
     classes = classifier.classes_
     names = getattr(classifier, "feature_names_in_", None)
@@ -283,7 +284,9 @@ def _read_prototypes(
 
 
 def _restore_class_model(classifier: FsPLLClassifier, tensors: dict[str, Tensor]) -> None:
-    spread, inflation, naming = (tensors[name] for name in ("spread", "inflation", "naming"))
+    spread, inflation, naming, believed = (
+        tensors[name] for name in ("spread", "inflation", "naming", "believed")
+    )
     n_classes = len(classifier.classes_)
     _require(
         spread.dtype in _FLOATS and spread.shape == () and 0 < float(spread) < float("inf"),
@@ -302,9 +305,14 @@ def _restore_class_model(classifier: FsPLLClassifier, tensors: dict[str, Tensor]
         and bool(((naming.sum(dim=-1) - 1).abs() < _SLACK).all()),
         "its naming is no share of each group among the classes",
     )
+    _require(
+        believed.dtype == torch.bool and believed.shape == (n_classes,) and bool(believed.any()),
+        "its believed classes are no choice of its classes",
+    )
     classifier.spread_ = float(spread)
     classifier.inflation_ = inflation.numpy()
     classifier.naming_ = naming.numpy()
+    classifier.believed_ = believed.numpy()
 
 
 def _restore_feature_names(classifier: FsPLLClassifier, names: Any) -> None:
