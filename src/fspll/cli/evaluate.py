@@ -23,7 +23,10 @@ def evaluate(
     ),
     dataset: str = typer.Option("glyphs", help="glyphs, omniglot, mini-imagenet, or a folder."),
     root: Path | None = typer.Option(None, help="Where the data set's files are."),
-    methods: str = typer.Option("PN,FsPLL-nM,FsPLL,Evidence", help="Methods, separated by commas."),
+    methods: str = typer.Option(
+        "PN,FsPLL-nM,FsPLL,Evidence",
+        help="Methods, separated by commas; also PL-AGGD, PALOC, PL-ECOC, PL-LEAF, PL-KNN.",
+    ),
     n_way: str = typer.Option("5,10,20,30", help="Classes a task (N2)."),
     n_shot: str = typer.Option("5,10", help="Support samples a class (K2)."),
     r: str = typer.Option("1,2,3", help="Extra labels a sample; 0 means precise labels."),

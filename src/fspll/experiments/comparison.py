@@ -9,6 +9,7 @@ from fspll.datasets.images import ImageSet
 from fspll.embeddings import Conv4Classifier, Encoder
 from fspll.episodes import Setting, TaskSource
 from fspll.errors import InputError
+from fspll.experiments.baselines import BASELINES, score_baseline
 from fspll.experiments.evaluation import METHODS, Scores, score_maml, score_tasks
 from fspll.experiments.features import embed_images
 from fspll.experiments.statistics import signed_rank_p, summarize
@@ -78,7 +79,8 @@ def compare(
     data : ImageSet
         The meta-test classes.
     settings, methods
-        What to run; methods are names of :data:`fspll.experiments.evaluation.METHODS`.
+        What to run; methods are names of :data:`fspll.experiments.evaluation.METHODS`, or of
+        :data:`fspll.experiments.baselines.BASELINES`, which take the tasks one by one.
     n_tasks, seed : int
         Tasks a setting, and which.
     against : str, optional
@@ -88,9 +90,10 @@ def compare(
     progress : callable, optional
         Called as ``progress(done, total)`` after every setting.
     """
-    unknown = [name for name in methods if name not in METHODS]
+    known = (*METHODS, *BASELINES)
+    unknown = [name for name in methods if name not in known]
     if unknown:
-        raise InputError(f"method must be one of {', '.join(METHODS)}, not {unknown[0]!r}")
+        raise InputError(f"method must be one of {', '.join(known)}, not {unknown[0]!r}")
     keys = _keys(encoders, methods)
     if against is not None:
         _find(against, keys)  # before hours of work, not after
@@ -106,8 +109,11 @@ def compare(
         for encoder in encoders:
             if id(encoder) in features:
                 for method in methods:
-                    scores[encoder.name, method] = score_tasks(
-                        features[id(encoder)], tasks, METHODS[method]
+                    embedded = features[id(encoder)]
+                    scores[encoder.name, method] = (
+                        score_tasks(embedded, tasks, METHODS[method])
+                        if method in METHODS
+                        else score_baseline(embedded, tasks, method)
                     )
             else:
                 plan = encoder.metadata.get("training", {}).get("plan", {})
