@@ -24,6 +24,7 @@ from torch import nn
 from fspll import FsPLLClassifier
 from fspll.candidates import Candidates, corrupt
 from fspll.embeddings import InputSpec, build_network, load_embedding, save_checkpoint
+from fspll.datasets.partial_label import load_partial_label_mat
 from fspll.errors import CandidateError, CheckpointError, InputError, InputTypeError
 from fspll.evidence import EvidenceSettings, weigh_evidence
 from fspll.rectification import Settings, exact_distances, rectify
@@ -230,6 +231,17 @@ def test_unlabelled_samples_sharpen_the_classes():
         hits.append((alone, together.score(new, new_truth)))
     alone, together = np.mean(hits, axis=0)
     assert together > alone + 0.01
+
+
+def test_hundreds_of_samples_in_very_unequal_classes(real_data):
+    """Lost: 16 names of 3 to 200 faces each; small classes must not swallow the others."""
+    lost = load_partial_label_mat(real_data("pll/lost.mat"))
+    order = np.random.default_rng(0).permutation(len(lost.X))
+    train, test = order[: len(order) // 2], order[len(order) // 2 :]
+    pipeline = make_pipeline(StandardScaler(), FsPLLClassifier())
+    pipeline.fit(lost.X[train], lost.candidates.mask[train])
+    assert pipeline.score(lost.X[test], lost.true_labels[test]) > 0.55
+    assert (pipeline[-1].labels_ == lost.true_labels[train]).mean() > 0.75
 
 
 def test_a_doubtful_sample_is_rejected():

@@ -170,18 +170,12 @@ def loop_weigh(e, y, chosen, queries):
             confidence[i, c] = math.fsum(place[i][g] * names[g, c] for g in there)
         confidence[i] /= confidence[i].sum()
     answers = np.zeros((len(queries), n_classes))
-    grown = {c: 1 + 1 / max(mean(c, kappa)[1], 1 + kappa) for c in there}
     for c in there:
         prototypes[c] = mean(c, kappa)[0] + center
     mass = {c: math.fsum(row.get(c, 0) for row in belief) for c in there}
     least = 0.99 * min(0.5, max(mass.values()))
     for q, query in enumerate(queries):
-        fits = {
-            c: -((query - prototypes[c]) ** 2).sum() / (spread * grown[c])
-            - evidence.SIZE_WEIGHT * math.log(grown[c])
-            for c in there
-            if mass[c] > least
-        }
+        fits = {c: -((query - prototypes[c]) ** 2).sum() / spread for c in there if mass[c] > least}
         for g, share in loop_softmax({c: final * v for c, v in fits.items()}).items():
             answers[q] += share * names[g]
     return confidence, prototypes, answers

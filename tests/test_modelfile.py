@@ -308,11 +308,6 @@ TENSORS = {
         changed("naming", lambda t: torch.tensor([[2.0, -1.0, 0.0]] * 3)),
         "its naming is no share",
     ),
-    "inflation below one": (changed("inflation", lambda t: t * 0), "its inflation is no factor"),
-    "inflation endless": (
-        changed("inflation", lambda t: t / 0),
-        "its inflation is no factor of 1 or more a class",
-    ),
     "nothing believed": (
         changed("believed", lambda t: t & False),
         "its believed classes are no choice of its classes",

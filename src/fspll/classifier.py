@@ -87,9 +87,8 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
     believed_ : bool ndarray of shape (l,)
         For "evidence" only: groups that at least half a sample is believed to belong to; others
         are never predicted.
-    spread_, inflation_ : float and ndarray of shape (l,)
-        For "evidence" only: mean squared distance of a sample to its class, and by how much the
-        uncertainty of each prototype widens it.
+    spread_ : float
+        For "evidence" only: mean squared distance of a sample to its class.
     candidates_ : Candidates
         What y was read as.
     n_neighbors_ : int
@@ -162,7 +161,6 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
             confidence, model = weigh_evidence(embeddings, sets, settings)
             prototypes, present = model.prototypes, model.present
             self.spread_ = float(model.spread)
-            self.inflation_ = model.inflation.cpu().numpy()
             self.naming_ = model.naming.cpu().numpy()
             self.believed_ = model.believed.cpu().numpy()
         else:
@@ -211,7 +209,6 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
                 prototypes,
                 present,
                 torch.tensor(self.spread_, dtype=features.dtype),
-                tensor(self.inflation_),
                 tensor(self.naming_),
                 torch.from_numpy(_writable(self.believed_)),
             )

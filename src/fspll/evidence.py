@@ -84,7 +84,6 @@ class ClassModel(NamedTuple):
     prototypes: Tensor  # (..., l, m), shrunk to the task's mean
     present: Tensor  # (..., l) bool
     spread: Tensor  # (...,) s_w^2
-    inflation: Tensor  # (..., l) predictive variance over s_w^2, 1 + 1 / (max(M_c, 1) + kappa)
     naming: Tensor  # (..., l, l)
     believed: Tensor  # (..., l) bool; groups that some sample is believed to belong to
 
@@ -96,9 +95,7 @@ class ClassModel(NamedTuple):
         queries = queries.to(self.prototypes.dtype)
         root = self.spread.sqrt()[..., None, None]  # first: squares of features may overflow
         square = exact_distances(queries / root, self.prototypes / root, "sqeuclidean")
-        inflation = self.inflation.unsqueeze(-2)
-        fit = -(square / inflation + SIZE_WEIGHT * inflation.log())
-        fit = fit.clamp_min(torch.finfo(fit.dtype).min / SHARPNESS)  # a sample far away fits none
+        fit = (-square).clamp_min(torch.finfo(square.dtype).min / SHARPNESS)  # far from everything
         fit = fit.masked_fill(~self.believed.unsqueeze(-2), -torch.inf)
         return (sharpness_for(queries.shape[-1]) * fit).softmax(dim=-1) @ self.naming
 
@@ -385,7 +382,6 @@ class _Classes:
             prototypes=torch.where(present.unsqueeze(-1), self.means() * unit + center, 0),
             present=present,
             spread=(self.spread * unit * unit).flatten(),
-            inflation=1 + 1 / (mass.clamp_min(1) + self.placed_with.squeeze(-2)),
             naming=naming,
             # The mean of a class without samples is the task's: it would win all that fits badly.
             # The factor lets rounding decide nothing where masses are even.

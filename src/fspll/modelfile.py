@@ -71,7 +71,6 @@ def save(classifier: FsPLLClassifier, path: Path | str) -> None:
     if classifier.rectifier == "evidence":
         tensors |= {
             "spread": torch.tensor(classifier.spread_, dtype=torch.float64),
-            "inflation": torch.from_numpy(classifier.inflation_.copy()),
             "naming": torch.from_numpy(classifier.naming_.copy()),
             "believed": torch.from_numpy(classifier.believed_.copy()),
         }
@@ -284,19 +283,11 @@ def _read_prototypes(
 
 
 def _restore_class_model(classifier: FsPLLClassifier, tensors: dict[str, Tensor]) -> None:
-    spread, inflation, naming, believed = (
-        tensors[name] for name in ("spread", "inflation", "naming", "believed")
-    )
+    spread, naming, believed = (tensors[name] for name in ("spread", "naming", "believed"))
     n_classes = len(classifier.classes_)
     _require(
         spread.dtype in _FLOATS and spread.shape == () and 0 < float(spread) < float("inf"),
         "its spread is no positive number",
-    )
-    _require(
-        inflation.dtype in _FLOATS
-        and inflation.shape == (n_classes,)
-        and bool(((inflation >= 1) & inflation.isfinite()).all()),
-        "its inflation is no factor of 1 or more a class",
     )
     _require(
         naming.dtype in _FLOATS
@@ -310,7 +301,6 @@ def _restore_class_model(classifier: FsPLLClassifier, tensors: dict[str, Tensor]
         "its believed classes are no choice of its classes",
     )
     classifier.spread_ = float(spread)
-    classifier.inflation_ = inflation.numpy()
     classifier.naming_ = naming.numpy()
     classifier.believed_ = believed.numpy()
 
