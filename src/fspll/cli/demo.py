@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 
 import typer
+from rich.box import SIMPLE
 from rich.table import Table
 
 from fspll.cli.console import out, progress_bar
@@ -58,12 +59,12 @@ def demo(
             seed=seed,
             progress=lambda done, total: progress.update(line, completed=done),
         )
-    table = Table(title=f"New characters, 5 samples of each, {tasks} tasks a line")
+    table = Table(title=f"New characters, 5 samples of each, {tasks} tasks a line", box=SIMPLE)
     for heading in ("characters", "labels a sample", *METHODS):
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", no_wrap=heading in METHODS)
     for start in range(0, len(rows), len(METHODS)):
         line_rows = rows[start : start + len(METHODS)]
-        figures = [f"{row.mean:.3f} ± {row.half_width:.3f}" for row in line_rows]
+        figures = [f"{row.mean:.3f}±{row.half_width:.3f}" for row in line_rows]
         table.add_row(str(line_rows[0].n_way), str(line_rows[0].r + 1), *figures)
     out.print(table)
     out.print(
