@@ -60,7 +60,7 @@ def demo(
             progress=lambda done, total: progress.update(line, completed=done),
         )
     table = Table(title=f"New characters, 5 samples of each, {tasks} tasks a line", box=SIMPLE)
-    for heading in ("characters", "labels a sample", *METHODS):
+    for heading in ("classes", "labels a sample", *METHODS):
         table.add_column(heading, justify="right", no_wrap=heading in METHODS)
     for start in range(0, len(rows), len(METHODS)):
         line_rows = rows[start : start + len(METHODS)]
