@@ -1,0 +1,80 @@
+"""Samples with candidate labels, as every reader returns them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from fspll.candidates import Candidates
+from fspll.errors import DataError
+
+
+@dataclass(frozen=True, eq=False)
+class Annotations:
+    """n samples, each with the labels it may have, from a file that people wrote.
+
+    Attributes
+    ----------
+    names : tuple of str
+        One name a sample, all different: what the file calls it, or "row 7" where it does not.
+    classes : tuple of str
+        The labels that occur, sorted.
+    votes : sparse float array of shape (n, l)
+        How many annotators gave a label to a sample; 1 where the file only lists candidates. A
+        label that nobody gave is not a candidate. Every row has at least one.
+    origins : tuple of str
+        Where each sample was read, for messages: "labels.csv, row 7".
+    files : tuple of str, optional
+        The picture of each sample, as the file says it: relative to a folder, or absolute.
+    texts : tuple of str, optional
+        The text of each sample.
+    features : array of shape (n, m), optional
+        Vectors that came in the same file.
+    """
+
+    names: tuple[str, ...]
+    classes: tuple[str, ...]
+    votes: sparse.csr_array
+    origins: tuple[str, ...]
+    files: tuple[str, ...] | None = None
+    texts: tuple[str, ...] | None = None
+    features: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        n = len(self.names)
+        if self.votes.shape != (n, len(self.classes)):
+            raise DataError(
+                f"{n} samples and {len(self.classes)} classes do not fit votes of shape "
+                f"{self.votes.shape}"
+            )
+        for part in (self.origins, self.files, self.texts, self.features):
+            if part is not None and len(part) != n:
+                raise DataError(f"{n} samples but {len(part)} of something that each has one of")
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def candidates(self) -> Candidates:
+        """The candidate sets: every label that somebody gave."""
+        return Candidates.from_mask(self.votes > 0, classes=list(self.classes))
+
+    def take(self, rows: np.ndarray) -> Annotations:
+        """Return some of the samples, with all classes kept."""
+        rows = np.asarray(rows)
+        chosen = rows.nonzero()[0] if rows.dtype == bool else rows
+
+        def some(part: tuple[str, ...] | None) -> tuple[str, ...] | None:
+            return None if part is None else tuple(part[i] for i in chosen)
+
+        return Annotations(
+            names=tuple(self.names[i] for i in chosen),
+            classes=self.classes,
+            votes=self.votes[chosen],
+            origins=tuple(self.origins[i] for i in chosen),
+            files=some(self.files),
+            texts=some(self.texts),
+            features=None if self.features is None else self.features[chosen],
+        )
