@@ -100,12 +100,17 @@ class Outcome:
 
 
 def compared(outcome: Outcome, row: str, others: Iterable[tuple[str, str]]) -> dict[Any, float]:
-    """Return signed-rank p-values of a row against others, by (other row, its features, place)."""
+    """Return signed-rank p-values of a row against others, by (other row, its features, place).
+
+    Cells with unequal numbers of tasks are not of one run and are left out.
+    """
     values = {}
     for place in outcome.places():
         mine = outcome.find(row, place)
         for name, features in others:
             other = outcome.find(name, place, features)
-            if mine is not None and other is not None and (name, features) != (row, ""):
+            if mine is None or other is None or (name, features) == (row, ""):
+                continue
+            if len(mine.query) == len(other.query):
                 values[name, features, place] = signed_rank_p(mine.query, other.query)
     return values
