@@ -90,17 +90,20 @@ class Profile:
         }
         if regime in MAML_REGIMES:
             # Five classes and one inner step, as its authors train on Omniglot.
-            shape: dict[str, Any] = {"n_way": 5, "n_query": 5, "inner_steps": 1, "tasks_per_step": 4}
+            shape: dict[str, Any] = {
+                "n_way": 5,
+                "n_query": 5,
+                "inner_steps": 1,
+                "tasks_per_step": 4,
+            }
             passes = 5 * (5 * shape["inner_steps"] + shape["n_query"])
-            n_tasks = 4 * _EPOCH
         else:
             reads = find_regime(regime).reads_queries
             shape = {"n_way": self.n_way, "n_query": self.n_query if reads else 1}
             passes = shape["n_way"] * (5 + shape["n_query"])
-            n_tasks = _EPOCH
-        epochs = max(1, round(self.images / (passes * n_tasks))) if self.fresh else self.epochs
+        epochs = max(1, round(self.images / (passes * _EPOCH))) if self.fresh else self.epochs
         halve = self.halve_every or ceil(epochs / 3)
-        return TrainingPlan(**common, **shape, n_tasks=n_tasks, epochs=epochs, halve_every=halve)
+        return TrainingPlan(**common, **shape, n_tasks=_EPOCH, epochs=epochs, halve_every=halve)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the profile as a dictionary that JSON can hold."""

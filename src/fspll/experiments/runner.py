@@ -56,7 +56,9 @@ class Workers:
             raise InputError(f"jobs must be 1 or more, not {self.n_jobs}")
 
     def __str__(self) -> str:
-        return f"Dask at {self.scheduler}" if self.scheduler else f"{self.n_jobs} processes"
+        if self.scheduler:
+            return f"Dask at {self.scheduler}"
+        return "1 process" if self.n_jobs == 1 else f"{self.n_jobs} processes"
 
 
 def run(

@@ -140,7 +140,10 @@ class Store:
                 "INSERT OR IGNORE INTO jobs VALUES (?, ?, ?)",
                 (key, _json(settings), _json(versions)),
             )
-            self.db.executemany("INSERT OR IGNORE INTO tasks VALUES (?, ?, ?, ?, ?)", rows)
+            # Not "OR IGNORE", which would also swallow a figure that is not a number.
+            self.db.executemany(
+                "INSERT INTO tasks VALUES (?, ?, ?, ?, ?) ON CONFLICT (key, task) DO NOTHING", rows
+            )
 
     def figures(self, key: str, n_tasks: int | None = None) -> Figures:
         """Return what is known of a job, of its first ``n_tasks`` tasks or of all."""

@@ -1,0 +1,113 @@
+"""``fspll reproduce``: the paper's tables and figures, beside what the paper prints."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from fspll.cli.console import err, out
+from fspll.errors import DataError, InputError
+
+if TYPE_CHECKING:
+    from fspll.experiments.jobs import Source
+    from fspll.experiments.profiles import Profile
+
+
+def reproduce(
+    what: str = typer.Argument(
+        ..., help="omniglot, mini-imagenet, noise, parameters, or all of them."
+    ),
+    profile: str = typer.Option("quick", help="quick (minutes), cpu (hours) or paper (a GPU)."),
+    folder: Path = typer.Option(
+        Path("reproduction"), "--out", help="Folder for results, networks, tables and the page."
+    ),
+    dataset: str | None = typer.Option(
+        None, help="omniglot, glyphs or mini-imagenet instead of the experiment's own."
+    ),
+    root: Path | None = typer.Option(None, help="Where the data set's files are."),
+    rows: str | None = typer.Option(None, help="Only these rows, e.g. FsPLL,PN,MAML."),
+    r: str | None = typer.Option(None, help="Only these numbers of extra labels, e.g. 1,2."),
+    n_way: str | None = typer.Option(None, help="Only these N2."),
+    n_shot: str | None = typer.Option(None, help="Only these K2."),
+    tasks: int | None = typer.Option(None, min=2, help="Tasks a setting, not the profile's."),
+    seed: int = typer.Option(0, min=0),
+    jobs: int = typer.Option(0, min=0, help="Processes of one thread each; 0 is one a core."),
+    scheduler: str | None = typer.Option(None, help="A Dask scheduler, tcp://HOST:PORT."),
+    device: str = typer.Option("auto", help="Where networks are trained: auto, cpu, cuda or mps."),
+    only_page: bool = typer.Option(False, help="Write tables, figures and page again; run nothing"),
+) -> None:
+    """Reproduce the paper's experiments; stopped or killed, the same command goes on."""
+    from dataclasses import replace
+
+    from fspll.cli.datasets import numbers
+    from fspll.cli.progress import GridBar
+    from fspll.experiments.collecting import collect
+    from fspll.experiments.grids import EXPERIMENTS, grid
+    from fspll.experiments.profiles import find_profile
+    from fspll.experiments.runner import Workers, run
+    from fspll.report.reproduction import write_reproduction
+
+    chosen = find_profile(profile)
+    if tasks is not None:
+        chosen = replace(chosen, n_tasks=tasks, photo_tasks=tasks)
+    names = EXPERIMENTS if what == "all" else (what,)
+    if what != "all" and what not in EXPERIMENTS:
+        raise InputError(
+            f"what to reproduce is one of {', '.join(EXPERIMENTS)} or all, not {what!r}"
+        )
+    sources = {name: _source(name, dataset, root, chosen) for name in names}
+    grids = {
+        name: grid(
+            name,
+            chosen,
+            sources[name],
+            seed=seed,
+            rows=None if rows is None else rows.split(","),
+            rs=None if r is None else numbers(r, "--r"),
+            n_ways=None if n_way is None else numbers(n_way, "--n-way"),
+            n_shots=None if n_shot is None else numbers(n_shot, "--n-shot"),
+        )
+        for name in names
+    }
+    workers = Workers(jobs or os.cpu_count() or 1, scheduler, device)
+    if not only_page:
+        for name in names:
+            with _Bar(name) as bar:
+                run(
+                    grids[name],
+                    folder,
+                    workers,
+                    experiment=name,
+                    profile=profile,
+                    progress=bar.show,
+                )
+    outcomes = [collect(name, chosen, sources[name], grids[name], folder) for name in names]
+    written = write_reproduction(outcomes, folder)
+    for outcome in outcomes:
+        note = f", {outcome.missing} cells missing" if outcome.missing else ""
+        out.print(f"{outcome.experiment} on {outcome.dataset}: {len(outcome.cells)} cells{note}")
+    page = next(path for path in written if path.suffix == ".html")
+    out.print(f"{len(written)} files in {folder}; open {page}", soft_wrap=True)
+
+
+def _source(experiment: str, dataset: str | None, root: Path | None, profile: Profile) -> Source:
+    """Return what an experiment's tasks are made of; characters drawn by code if all else lacks."""
+    from fspll.experiments.grids import PHOTOS
+    from fspll.experiments.jobs import Source
+
+    name = dataset or ("mini-imagenet" if experiment in PHOTOS else "omniglot")
+    where = None if root is None else str(root.expanduser().resolve())
+    if name not in ("omniglot", "glyphs", "mini-imagenet"):
+        raise InputError(f"data set must be omniglot, glyphs or mini-imagenet, not {name!r}")
+    source = Source(name, where, profile.photo_size if name == "mini-imagenet" else None)
+    if name == "omniglot" and dataset is None and profile.name == "quick":
+        try:
+            source.load("test")
+        except DataError as error:
+            err.print(f"note: {error}", soft_wrap=True)
+            err.print("note: trying it on glyphs instead, characters that are drawn by code")
+            return Source("glyphs")
+    return source
