@@ -75,15 +75,9 @@ def reproduce(
     workers = Workers(jobs or os.cpu_count() or 1, scheduler, device)
     if not only_page:
         for name in names:
-            with _Bar(name) as bar:
-                run(
-                    grids[name],
-                    folder,
-                    workers,
-                    experiment=name,
-                    profile=profile,
-                    progress=bar.show,
-                )
+            with GridBar(name) as bar:
+                record = {"experiment": name, "profile": profile}
+                run(grids[name], folder, workers, progress=bar.show, **record)
     outcomes = [collect(name, chosen, sources[name], grids[name], folder) for name in names]
     written = write_reproduction(outcomes, folder)
     for outcome in outcomes:
