@@ -33,6 +33,21 @@ def test_the_papers_profile_has_the_papers_budget():
         assert (profile.plan(regime, 1).n_tasks, profile.plan(regime, 1).epochs) == (100, 200)
 
 
+def test_slow_rows_may_solve_the_first_tasks_only(source, profile):
+    slow = replace(profile, maml_tasks=3)
+    asked = grid("mini-imagenet", slow, source, rows=["MAML", "PN", "MAML+"])
+    assert {cell.row.name: cell.n_tasks for cell in asked} == {"PN": 8, "MAML": 3, "MAML+": 3}
+    assert replace(profile, maml_tasks=99).tasks_for("MAML") == 8
+
+
+def test_photos_have_a_budget_of_their_own(source, profile):
+    shorter = replace(profile, epochs=4, photo_epochs=2)
+    (cell,) = grid("mini-imagenet", shorter, source, rows=["PN"])
+    assert cell.job.network.plan.epochs == 2
+    (cell,) = grid("mini-imagenet", replace(shorter, photo_epochs=0), source, rows=["PN"])
+    assert cell.job.network.plan.epochs == 4
+
+
 def test_unknown_profiles_list_the_known():
     with pytest.raises(InputError, match="quick, cpu, paper"):
         find_profile("huge")

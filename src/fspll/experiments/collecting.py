@@ -58,6 +58,7 @@ def describe(source: Source) -> str:
 def _about(
     experiment: str, profile: Profile, source: Source, asked: Sequence[Asked], store: Store
 ) -> dict[str, Any]:
+    profile = profile.for_photos() if source.name == "mini-imagenet" else profile
     ready = store.networks()
     networks = {}
     for cell in asked:
@@ -71,7 +72,8 @@ def _about(
             }
     return {
         "seed": asked[0].job.seed if asked else 0,
-        "tasks a setting": asked[0].n_tasks if asked else 0,
+        "tasks a setting": profile.n_tasks,
+        "tasks a setting for MAML": profile.tasks_for("MAML"),
         "images a network is trained on": profile.images,
         "profile": profile.to_dict(),
         "networks": networks,

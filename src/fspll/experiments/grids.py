@@ -54,6 +54,8 @@ def grid(
     rows, rs, n_ways, n_shots : sequences, optional
         Only these rows (by name), r, N2 and K2.
     """
+    if source.name == "mini-imagenet":
+        profile = profile.for_photos()
     specs, places = _specs(experiment), _places(experiment, profile)
     if rows is not None:
         unknown = set(rows) - {spec.name for spec in specs}
@@ -66,8 +68,6 @@ def grid(
             places = [p for p in places if wanted is None or getattr(p, name) in wanted]
     if not places:
         raise InputError("nothing of the grid is left: no setting has the r, N2 and K2 asked for")
-    photos = source.name == "mini-imagenet"
-    n_tasks = profile.photo_tasks if photos else profile.n_tasks
     data = source.load("test")
     fewest = int(data.samples_per_class.min())
     asked = []
@@ -90,7 +90,7 @@ def grid(
                 manifold_weight=place.manifold_weight,
                 maml_steps=profile.maml_steps if spec.method == "MAML" else 0,
             )
-            asked.append(Asked(spec, place, job, n_tasks))
+            asked.append(Asked(spec, place, job, profile.tasks_for(spec.method)))
     return asked
 
 
@@ -107,12 +107,13 @@ def _places(experiment: str, profile: Profile) -> list[Place]:
         return [Place(2, 10, 5)]
     if experiment == "parameters":
         varied = [(k, None) for k in _K] + [(None, weight) for weight in _LAMBDA]
-        return [Place(r, 10, 10, k, weight) for r in profile.photo_rs for k, weight in varied]
-    photos = experiment == "mini-imagenet"
-    ways = profile.photo_ways if photos else profile.n_ways
-    shots = profile.photo_shots if photos else profile.n_shots
-    rs = profile.photo_rs if photos else profile.rs
-    return [Place(r, n_way, n_shot) for r in rs for n_way in ways for n_shot in shots]
+        return [Place(r, 10, 10, k, weight) for r in profile.rs for k, weight in varied]
+    return [
+        Place(r, n_way, n_shot)
+        for r in profile.rs
+        for n_way in profile.n_ways
+        for n_shot in profile.n_shots
+    ]
 
 
 def _network(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -36,8 +37,8 @@ class Cell:
         have a network of their own.
     place : Place
     query, support : arrays of shape (n_tasks,)
-        Share of right labels among the queries and among the support samples of each task. Tasks
-        are the same, in the same order, for every row of a place.
+        Share of right labels among the queries and among the support samples of each task. Task i
+        is the same for every row of a place; a slow row may have fewer.
     seconds : float
         Processor time that the tasks took.
     """
@@ -82,10 +83,12 @@ class Outcome:
 
     def find(self, row: str, place: Place, features: str = "") -> Cell | None:
         """Return one cell, or None where it was not measured."""
-        for cell in self.cells:
-            if (cell.row, cell.features, cell.place) == (row, features, place):
-                return cell
-        return None
+        return self._cell_by_key.get((row, features, place))
+
+    @cached_property
+    def _cell_by_key(self) -> dict[tuple[str, str, Place], Cell]:
+        # Backwards, so that of two cells of one key the first counts.
+        return {(c.row, c.features, c.place): c for c in reversed(self.cells)}
 
     def places(self) -> list[Place]:
         """Return the settings that occur, sorted by r, N2 and K2."""
@@ -112,5 +115,8 @@ def compared(outcome: Outcome, row: str, others: Iterable[tuple[str, str]]) -> d
             if mine is None or other is None or (name, features) == (row, ""):
                 continue
             if len(mine.query) == len(other.query):
-                values[name, features, place] = signed_rank_p(mine.query, other.query)
+                shared = min(len(mine.query), len(other.query))  # the first tasks of both
+                values[name, features, place] = signed_rank_p(
+                    mine.query[:shared], other.query[:shared]
+                )
     return values

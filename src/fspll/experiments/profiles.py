@@ -7,7 +7,7 @@ passes its support set once for every inner step.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import ceil
 from typing import Any
 
@@ -37,14 +37,18 @@ class Profile:
         By regime; "" is for those not named. Chosen on meta-training classes.
     n_tasks : int
         Meta-test tasks a setting; the paper's 100 rounds.
-    photo_tasks, photo_size : int
-        Meta-test tasks a setting, and pixels a side, where the data are photos.
+    photo_tasks, photo_size, photo_epochs : int
+        Meta-test tasks a setting, pixels a side, and epochs, where the data are photos; 0 epochs
+        means as many as for characters.
     n_ways, n_shots, rs : tuples of int
         The Omniglot grid: N2, K2, r.
     photo_ways, photo_shots, photo_rs : tuples of int
         The miniImageNet grid.
     maml_steps : int
         Steps of adaptation at test.
+    maml_tasks : int
+        Only so many of the tasks for MAML, whose rows cost more than all others together; 0 is as
+        many as the others.
     """
 
     name: str
@@ -64,6 +68,7 @@ class Profile:
     n_tasks: int = 100
     photo_tasks: int = 100
     photo_size: int = 84
+    photo_epochs: int = 0
     n_ways: tuple[int, ...] = (5, 10, 20, 30)
     n_shots: tuple[int, ...] = (5, 10)
     rs: tuple[int, ...] = (1, 2, 3)
@@ -71,11 +76,29 @@ class Profile:
     photo_shots: tuple[int, ...] = (5, 10, 20, 50)
     photo_rs: tuple[int, ...] = (1, 2, 3)
     maml_steps: int = 5
+    maml_tasks: int = 0
+
+    def for_photos(self) -> Profile:
+        """Return the profile as it is where the data are photos."""
+        return replace(
+            self,
+            epochs=self.photo_epochs or self.epochs,
+            n_tasks=self.photo_tasks,
+            n_ways=self.photo_ways,
+            n_shots=self.photo_shots,
+            rs=self.photo_rs,
+        )
 
     @property
     def images(self) -> int:
         """Images passed through each network in meta-training."""
         return self.epochs * _EPOCH * self.n_way * (5 + self.n_query)
+
+    def tasks_for(self, method: str) -> int:
+        """Return how many tasks of a setting a method solves."""
+        return (
+            min(self.maml_tasks or self.n_tasks, self.n_tasks) if method == "MAML" else self.n_tasks
+        )
 
     def plan(self, regime: str, r: int, seed: int = 0) -> TrainingPlan:
         """Return how a network is meta-trained: under a regime, on sets with r extra labels."""
@@ -132,8 +155,10 @@ PROFILES = {
             "cpu",
             "some hours on two cores",
             epochs=3,
+            photo_epochs=1,
             photo_tasks=50,
             photo_size=32,
+            maml_tasks=40,
         ),
         Profile(
             "paper",
