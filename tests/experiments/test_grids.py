@@ -54,7 +54,7 @@ def test_unknown_profiles_list_the_known():
 
 
 def test_the_omniglot_grid_is_the_papers_table(source):
-    small = replace(PROFILES["cpu"], n_ways=(4, 5), n_shots=(2, 3), rs=(1, 2, 3))
+    small = replace(PROFILES["cpu"], photo_ways=(4, 5), photo_shots=(2, 3), photo_rs=(1, 2, 3))
     asked = grid("omniglot", small, source)
     assert len(asked) == 3 * 2 * 2 * len(TABLE)
     networks = {cell.job.network for cell in asked}

@@ -11,6 +11,7 @@ from fspll.experiments.jobs import Source
 from fspll.experiments.outcomes import Cell, Outcome
 from fspll.experiments.profiles import Profile
 from fspll.experiments.store import Store
+from fspll.metalearning.trainer import MODEL
 
 
 def collect(
@@ -38,7 +39,7 @@ def collect(
                     seconds=float(figures.seconds.sum()),
                 )
             )
-        about = _about(experiment, profile, source, asked, store)
+        about = _about(experiment, profile, source, asked, store, out)
     return Outcome(experiment, describe(source), profile.name, tuple(cells), about, missing)
 
 
@@ -56,20 +57,27 @@ def describe(source: Source) -> str:
 
 
 def _about(
-    experiment: str, profile: Profile, source: Source, asked: Sequence[Asked], store: Store
+    experiment: str,
+    profile: Profile,
+    source: Source,
+    asked: Sequence[Asked],
+    store: Store,
+    out: Path,
 ) -> dict[str, Any]:
     profile = profile.for_photos() if source.name == "mini-imagenet" else profile
     ready = store.networks()
     networks = {}
     for cell in asked:
         job = cell.job.network
-        if job is not None and job.plan is not None and job.key in ready:
-            networks[job.label] = {
-                "steps": job.plan.total_steps,
-                "tasks": job.plan.total_steps * job.plan.tasks_per_step,
-                "seconds": round(ready[job.key][1], 1),
-                "plan": job.plan.to_dict(),
-            }
+        if job is None or job.plan is None or not (job.folder(out) / MODEL).exists():
+            continue
+        networks[job.label] = {
+            "steps": job.plan.total_steps,
+            "tasks": job.plan.total_steps * job.plan.tasks_per_step,
+            # A network that another run or machine put there has no time in this store.
+            **({"seconds": round(ready[job.key][1], 1)} if job.key in ready else {}),
+            "plan": job.plan.to_dict(),
+        }
     return {
         "seed": asked[0].job.seed if asked else 0,
         "tasks a setting": profile.n_tasks,
