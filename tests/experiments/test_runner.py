@@ -17,6 +17,7 @@ import psutil
 import pytest
 
 from fspll.errors import InputError
+from fspll.experiments import runner
 from fspll.experiments.collecting import collect, describe
 from fspll.experiments.grids import grid
 from fspll.experiments.jobs import Source
@@ -209,11 +210,13 @@ def test_every_row_of_the_table_can_be_measured(source, profile, tmp_path):
         assert ((cell.query >= 0) & (cell.query <= 1)).all(), cell.row
 
 
-def test_workers_are_checked():
+def test_workers_are_checked(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="1 or more"):
         Workers(0)
+    monkeypatch.setattr(runner, "_CONNECTING", 0.5)
     with pytest.raises(InputError, match="no Dask scheduler answers"):
-        run([], Path(), Workers(scheduler="tcp://127.0.0.1:9"))
+        run([], tmp_path / "out", Workers(scheduler="tcp://127.0.0.1:9"))
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_stand_in_is_never_called_by_another_name(source, tmp_path):

@@ -27,6 +27,7 @@ from fspll.experiments.working import embed_network, solve_tasks, train_network
 from fspll.metalearning.trainer import LOG, MODEL
 
 PART = 25  # tasks solved together: what a killed worker loses at most
+_CONNECTING = 15  # seconds to wait for a cluster to answer
 _PATIENCE = 3  # worker pools that may break one after the other without any piece finished
 
 Progress = Callable[[str, float, float], None]
@@ -86,7 +87,7 @@ def run(
     """
     out = out.resolve()
     started, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.perf_counter()
-    with Store(out / "results.sqlite") as store, workers_ready(workers) as client:
+    with workers_ready(workers) as client, Store(out / "results.sqlite") as store:
         todo = _Todo.of(asked, store, out)
         try:
             with _Meter(todo, out, progress) as meter:
@@ -191,7 +192,7 @@ def workers_ready(workers: Workers) -> AbstractContextManager[Any]:
     except ImportError:
         raise MissingPackageError("distributed", "cluster", "--scheduler") from None
     try:
-        return Client(workers.scheduler, timeout="20s")
+        return Client(workers.scheduler, timeout=_CONNECTING)
     except (OSError, ValueError) as error:
         raise InputError(f"no Dask scheduler answers at {workers.scheduler}: {error}") from None
 
