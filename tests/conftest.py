@@ -50,3 +50,47 @@ def _own_folders(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
     monkeypatch.setenv("LOCALAPPDATA", str(home / "local"))
     monkeypatch.setenv("FSPLL_DATA", str(home / "data"))
+
+
+@pytest.fixture
+def tiny_photos(tmp_path):
+    """Write photos in miniImageNet's layout: classes that differ in colour, with noise."""
+    import numpy as np
+    from PIL import Image
+
+    root, size = tmp_path / "tiny_photos", 16
+    rng = np.random.default_rng(0)
+    (root / "images").mkdir(parents=True)
+    label = 0
+    for part, n_classes in {"train": 6, "val": 2, "test": 10}.items():
+        lines = ["filename,label"]
+        for _ in range(n_classes):
+            colour = rng.integers(0, 256, 3)
+            for i in range(12):
+                pixels = np.clip(colour + rng.normal(0, 25, (size, size, 3)), 0, 255)
+                name = f"c{label}_{i}.png"
+                Image.fromarray(pixels.astype(np.uint8)).save(root / "images" / name)
+                lines.append(f"{name},c{label}")
+            label += 1
+        (root / f"{part}.csv").write_text("\n".join(lines) + "\n")
+    return root
+
+
+@pytest.fixture
+def tiny_profile():
+    """Return a profile whose networks are trained for a moment."""
+    from fspll.experiments.profiles import Profile
+
+    return Profile(
+        "tiny",
+        "for tests",
+        epochs=1,
+        n_way=3,
+        n_query=1,
+        photo_tasks=8,
+        photo_size=16,
+        photo_ways=(4,),
+        photo_shots=(3,),
+        photo_rs=(1,),
+        maml_steps=1,
+    )

@@ -45,11 +45,13 @@ def reproduce(
     from fspll.cli.datasets import numbers
     from fspll.cli.progress import GridBar
     from fspll.experiments.collecting import collect
+    from fspll.experiments.figures import require_matplotlib
     from fspll.experiments.grids import EXPERIMENTS, grid
     from fspll.experiments.profiles import find_profile
     from fspll.experiments.runner import Workers, run
     from fspll.report.reproduction import write_reproduction
 
+    require_matplotlib()  # before hours of work, not after
     chosen = find_profile(profile)
     if tasks is not None:
         chosen = replace(chosen, n_tasks=tasks, photo_tasks=tasks)
@@ -82,7 +84,10 @@ def reproduce(
     written = write_reproduction(outcomes, folder)
     for outcome in outcomes:
         note = f", {outcome.missing} cells missing" if outcome.missing else ""
-        out.print(f"{outcome.experiment} on {outcome.dataset}: {len(outcome.cells)} cells{note}")
+        out.print(
+            f"{outcome.experiment} on {outcome.dataset}: {len(outcome.cells)} cells{note}",
+            soft_wrap=True,
+        )
     page = next(path for path in written if path.suffix == ".html")
     out.print(f"{len(written)} files in {folder}; open {page}", soft_wrap=True)
 

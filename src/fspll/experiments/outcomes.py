@@ -105,7 +105,7 @@ class Outcome:
 def compared(outcome: Outcome, row: str, others: Iterable[tuple[str, str]]) -> dict[Any, float]:
     """Return signed-rank p-values of a row against others, by (other row, its features, place).
 
-    Cells with unequal numbers of tasks are not of one run and are left out.
+    Where one of two rows solved fewer tasks, the test is made on those that both solved.
     """
     values = {}
     for place in outcome.places():
@@ -114,9 +114,6 @@ def compared(outcome: Outcome, row: str, others: Iterable[tuple[str, str]]) -> d
             other = outcome.find(name, place, features)
             if mine is None or other is None or (name, features) == (row, ""):
                 continue
-            if len(mine.query) == len(other.query):
-                shared = min(len(mine.query), len(other.query))  # the first tasks of both
-                values[name, features, place] = signed_rank_p(
-                    mine.query[:shared], other.query[:shared]
-                )
+            shared = min(len(mine.query), len(other.query))
+            values[name, features, place] = signed_rank_p(mine.query[:shared], other.query[:shared])
     return values

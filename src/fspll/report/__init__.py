@@ -1,0 +1,1 @@
+"""Pages that people read: one HTML file each, with everything inside."""
