@@ -1,0 +1,201 @@
+"""Candidate sets in ``.mat`` and ``.npz`` files, mostly with feature vectors.
+
+Shapes: n samples, m features, l classes. Rows of arrays are counted from 0, as NumPy does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+from fspll.annotations.collecting import Opinion, collect, keep_most, keep_used
+from fspll.annotations.features import (
+    FEATURE_NAMES,
+    SAMPLE_NAMES,
+    check_features,
+    first_of,
+    load_arrays,
+    texts_of,
+)
+from fspll.annotations.options import Options
+from fspll.annotations.samples import Annotations
+from fspll.annotations.splitting import Splitter
+from fspll.errors import DataError
+
+_CANDIDATE_NAMES = ("candidates", "votes", "mask", "partial_target", "labels", "Y", "y")
+_SPARSE_NAMES = ("indptr", "indices", "shape")
+_CLASS_NAMES = ("classes", "class_names")
+
+
+def read_mat(path: Path, options: Options) -> Annotations:
+    """Read ``data`` and ``partial_target`` of a ``.mat`` file.
+
+    The classes are called as ``options.classes`` says, in the order of the label matrix, or "0",
+    "1" and so on.
+    """
+    from fspll.datasets.partial_label import load_partial_label_mat
+
+    loaded = load_partial_label_mat(path)
+    matrix = loaded.candidates.matrix
+    classes = _class_names(path, options.classes, matrix.shape[1])
+    votes = matrix.astype(np.float64)
+    return _assemble(path, votes, classes, names=None, X=loaded.X, combine=options.combine)
+
+
+def read_npz(path: Path, options: Options) -> Annotations:
+    """Read candidates, and features where there are any, from an ``.npz`` file.
+
+    ``candidates`` (or ``mask``, ``y``, ...) is a 0/1 mask of shape (n, l), counts in ``votes``, or
+    n texts or whole numbers; a large mask may come in the parts of a sparse one, ``indptr``,
+    ``indices`` and ``shape``. ``X`` of shape (n, m), ``names`` (n,) and ``classes`` (l,) are
+    optional.
+    """
+    arrays = load_arrays(path)
+    name = first_of(arrays, _CANDIDATE_NAMES)
+    stored = texts_of(path, arrays, _CLASS_NAMES)
+    names = texts_of(path, arrays, SAMPLE_NAMES)
+    in_parts = name is None and all(part in arrays for part in _SPARSE_NAMES)
+    # The counts of a sparse mask are called data as well.
+    key = first_of(arrays, FEATURE_NAMES[: -1 if in_parts else None])
+    X = None if key is None else check_features(arrays[key], f"{path.name}, {key!r}")
+    if name is not None and arrays[name].ndim == 1:
+        found = _read_column(path, name, arrays[name], names, stored, options)
+        return found if X is None else replace(found, features=_fitting(path, X, found))
+    if name is not None:
+        votes = _dense_votes(path, name, arrays[name])
+    elif in_parts:
+        votes = _sparse_votes(path, arrays)
+    else:
+        raise DataError(
+            f"{path} has no array of candidates (such as 'candidates' or 'y'); it has "
+            f"{', '.join(map(repr, arrays)) or 'none at all'}"
+        )
+    classes = _class_names(path, options.classes or stored, votes.shape[1])
+    return _assemble(path, votes, classes, names=names, X=X, combine=options.combine)
+
+
+def _fitting(path: Path, X: np.ndarray, annotations: Annotations) -> np.ndarray:
+    if len(X) != len(annotations):
+        raise DataError(f"{path} has {len(X)} rows of features but {len(annotations)} samples")
+    return X
+
+
+def _read_column(
+    path: Path,
+    key: str,
+    column: np.ndarray,
+    names: list[str] | None,
+    stored: list[str] | None,
+    options: Options,
+) -> Annotations:
+    """Read one text or whole number a sample; numbers count the stored classes, if any."""
+    if column.dtype.kind not in "Uiu":
+        raise DataError(
+            f"{path.name}, {key!r} of shape {column.shape} holds {column.dtype}; expected texts, "
+            "whole numbers, or a 0/1 mask of shape (samples, classes)"
+        )
+    values = column.tolist()
+    if names is not None and len(names) != len(values):
+        raise DataError(f"{path} has {len(values)} samples but {len(names)} names")
+    if stored is not None and column.dtype.kind != "U":
+        for row, value in enumerate(values):
+            if not 0 <= value < len(stored):
+                raise DataError(
+                    f"{path.name}, row {row} of {key!r} is {value}, but there are {len(stored)} "
+                    "classes"
+                )
+        values = [[stored[value]] for value in values]
+    splitter = Splitter.choose(options.delimiter, values, f"{path.name}, {key!r}")
+
+    def opinion(row: int) -> Opinion:
+        labels = splitter.labels(values[row], f"{path.name}, row {row} of {key!r}")
+        if not labels:
+            raise DataError(f"{path.name}, row {row} of {key!r}: there are no candidates")
+        return Opinion(f"row {row}" if names is None else names[row], labels, f"row {row}")
+
+    return collect(path.name, map(opinion, range(len(values))), options)
+
+
+def _dense_votes(path: Path, key: str, mask: np.ndarray) -> sparse.csr_array:
+    if mask.ndim != 2 or mask.dtype.kind not in "buif":
+        raise DataError(
+            f"{path.name}, {key!r} of shape {mask.shape} holds {mask.dtype}; expected a 0/1 mask "
+            "of shape (samples, classes)"
+        )
+    return _checked(path, key, sparse.csr_array(mask))
+
+
+def _sparse_votes(path: Path, arrays: Mapping[str, np.ndarray]) -> sparse.csr_array:
+    data = arrays.get("data")
+    if "format" in arrays and arrays["format"].tolist() not in (b"csr", "csr"):
+        raise DataError(f"{path}: the sparse mask must be stored by rows; save it with .tocsr()")
+    try:
+        shape = tuple(int(size) for size in arrays["shape"])
+        counts = np.ones(len(arrays["indices"])) if data is None else data
+        votes = sparse.csr_array((counts, arrays["indices"], arrays["indptr"]), shape=shape)
+        # Indices of a damaged file may point outside.
+        votes.check_format(full_check=True)
+        votes.sum_duplicates()
+    except (ValueError, TypeError) as error:
+        raise DataError(f"{path}: the sparse mask is damaged: {error}") from error
+    return _checked(path, "votes", votes)
+
+
+def _checked(path: Path, key: str, votes: sparse.csr_array) -> sparse.csr_array:
+    """Return counts as float64 without stored zeros; refuse what can be no count."""
+    allowed = votes.data >= 0 if key == "votes" else (votes.data == 0) | (votes.data == 1)
+    allowed &= np.isfinite(votes.data)
+    if not allowed.all():
+        bad = int(np.argmin(allowed))
+        row = int(np.searchsorted(votes.indptr, bad, side="right")) - 1
+        expected = "counts" if key == "votes" else "0 and 1"
+        raise DataError(
+            f"{path.name}, row {row} of {key!r} holds {votes.data[bad]}; only {expected} "
+            "are allowed"
+        )
+    votes = votes.astype(np.float64)
+    votes.eliminate_zeros()
+    empty = np.flatnonzero(np.diff(votes.indptr) == 0)
+    if len(empty):
+        raise DataError(f"{path.name}, row {empty[0]} of {key!r}: there are no candidates")
+    if votes.shape[0] == 0:
+        raise DataError(f"{path}: {key!r} has no rows")
+    return votes
+
+
+def _assemble(
+    path: Path,
+    votes: sparse.csr_array,
+    columns: list[str],
+    *,
+    names: list[str] | None,
+    X: np.ndarray | None,
+    combine: str | None,
+) -> Annotations:
+    n = votes.shape[0]
+    if names is not None and (len(names) != n or len(set(names)) != n):
+        raise DataError(f"{path} must have {n} different names, one a sample")
+    if X is not None and len(X) != n:
+        raise DataError(f"{path} has {len(X)} rows of features but {n} samples")
+    classes, votes = keep_used(columns, keep_most(votes) if combine == "majority" else votes)
+    return Annotations(
+        names=tuple(names or (f"row {row}" for row in range(n))),
+        classes=classes,
+        votes=votes,
+        origins=tuple(f"{path.name}, row {row}" for row in range(n)),
+        features=X,
+    )
+
+
+def _class_names(path: Path, given: Sequence[str] | None, n_columns: int) -> list[str]:
+    if given is None:
+        return [str(number) for number in range(n_columns)]
+    if len(given) != n_columns or len(set(given)) != n_columns:
+        raise DataError(
+            f"{path} has {n_columns} columns of candidates but {len(set(given))} different classes"
+        )
+    return list(given)

@@ -1,0 +1,165 @@
+"""Rows with named columns, from a table or from JSON objects, and the samples they describe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fspll.annotations.collecting import Opinion, collect
+from fspll.annotations.options import (
+    ANNOTATOR_NAMES,
+    CANDIDATE_NAMES,
+    FILE_NAMES,
+    SAMPLE_NAMES,
+    Options,
+    find_column,
+    find_numbered,
+    list_columns,
+)
+from fspll.annotations.samples import Annotations
+from fspll.annotations.splitting import Splitter
+from fspll.errors import DataError
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Rows of cells under a header.
+
+    Attributes
+    ----------
+    source : str
+        The file's name, for messages.
+    header : list of str
+        The names of the columns.
+    rows : list of sequence
+        One cell a column each: text without blanks around it, or any JSON value, or None.
+    where : list of str
+        The place of each row as a person counts: "row 7".
+    """
+
+    source: str
+    header: list[str]
+    rows: Sequence[Sequence[Any]]
+    where: list[str]
+
+    def place(self, row: int, column: int) -> str:
+        """Say where a cell is."""
+        return f"{self.source}, {self.where[row]}, column {self.header[column]!r}"
+
+    def texts(self, column: int, what: str) -> list[str]:
+        """Return a column of which no cell may be empty; numbers become text."""
+        found = []
+        for row, cells in enumerate(self.rows):
+            value = cells[column]
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                value = str(value)
+            if not isinstance(value, str | None):
+                raise DataError(
+                    f"{self.place(row, column)}: expected text, found a {type(value).__name__}"
+                )
+            if not value:
+                raise DataError(f"{self.place(row, column)}: there is no {what}")
+            found.append(value)
+        return found
+
+
+@dataclass(frozen=True)
+class Described:
+    """The samples of a grid's rows: names, and pictures and texts where there are any."""
+
+    names: list[str]
+    files: list[str] | None
+    texts: list[str] | None
+
+    def opinion(self, row: int, labels: list[str], place: str, annotator: Any) -> Opinion:
+        """Return what somebody said about the sample of a row."""
+        return Opinion(
+            name=self.names[row],
+            labels=labels,
+            place=place,
+            annotator=annotator,
+            file=None if self.files is None else self.files[row],
+            text=None if self.texts is None else self.texts[row],
+        )
+
+
+def describe(grid: Grid, options: Options, unnamed: list[str] | None = None) -> Described:
+    """Find out what a grid's rows are about.
+
+    Parameters
+    ----------
+    grid : Grid
+        The rows.
+    options : Options
+        ``sample``, ``file`` and ``text`` are used; a text is only read when it was asked for.
+    unnamed : list of str, optional
+        What to call the rows if no column names them; by default "row 7".
+    """
+    file = find_column(grid.header, options.file, FILE_NAMES, grid.source)
+    # A column that was named as the file's also names the sample, if nothing else was said.
+    known = SAMPLE_NAMES if options.file is None else (*SAMPLE_NAMES[:3], options.file)
+    sample = find_column(grid.header, options.sample, known, grid.source)
+    text = find_column(grid.header, options.text, (), grid.source)
+    files = None if file is None else grid.texts(file, "file name")
+    if sample is None:
+        names = list(unnamed or grid.where)
+    else:
+        names = grid.texts(sample, "name of a sample")
+        if files is None and all(map(_looks_like_a_picture, names)):
+            files = names
+    texts = None if text is None else grid.texts(text, "text")
+    return Described(names, files, texts)
+
+
+def _looks_like_a_picture(name: str) -> bool:
+    from fspll.datasets.folders import SUFFIXES
+
+    return name.lower().endswith(SUFFIXES)
+
+
+def read_grid(grid: Grid, options: Options) -> Annotations:
+    """Read the candidates of every row: one row a sample, a row an annotator, or a column each."""
+    annotator = find_column(grid.header, options.annotator, ANNOTATOR_NAMES, grid.source)
+    columns = _candidate_columns(grid, options)
+    described = describe(grid, options)
+    cells = (row[column] for row in grid.rows for column in columns)
+    named = " and ".join(repr(grid.header[column]) for column in columns)
+    splitter = Splitter.choose(options.delimiter, cells, f"{grid.source}, column {named}")
+    who = None if annotator is None else grid.texts(annotator, "annotator")
+    opinions = _opinions(grid, columns, described, splitter, who)
+    return collect(grid.source, opinions, options, repeats=annotator is not None)
+
+
+def _candidate_columns(grid: Grid, options: Options) -> list[int]:
+    if options.candidates is not None:
+        found = [find_column(grid.header, name, (), grid.source) for name in options.candidates]
+        return [place for place in found if place is not None]
+    single = find_column(grid.header, None, CANDIDATE_NAMES, grid.source)
+    columns = find_numbered(grid.header) if single is None else [single]
+    if not columns:
+        raise DataError(
+            f"{grid.source} has no column of candidates that can be told by its name (such as "
+            f"'candidates' or 'label'); {list_columns(grid.header)}; say which with candidates=..."
+        )
+    return columns
+
+
+def _opinions(
+    grid: Grid,
+    columns: list[int],
+    described: Described,
+    splitter: Splitter,
+    who: list[str] | None,
+) -> Iterator[Opinion]:
+    """Yield what each row says; in several columns, each is an annotator unless a column tells."""
+    for row, cells in enumerate(grid.rows):
+        anything = False
+        for column in columns:
+            labels = splitter.labels(cells[column], grid.place(row, column))
+            if labels:
+                anything = True
+                annotator = None if who is None else who[row]
+                yield described.opinion(row, labels, grid.where[row], annotator)
+        if not anything:
+            raise DataError(f"{grid.place(row, columns[0])}: there are no candidates")

@@ -1,0 +1,200 @@
+"""One function for every file with candidate labels: it finds out what the file is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from fspll.annotations.arrays import read_mat, read_npz
+from fspll.annotations.features import load_features
+from fspll.annotations.folders import read_folder
+from fspll.annotations.grid import read_grid
+from fspll.annotations.jsonfiles import load_records, make_grid
+from fspll.annotations.labelstudio import is_full_export, is_min_export, read_full, read_min
+from fspll.annotations.options import Options
+from fspll.annotations.samples import Annotations
+from fspll.annotations.tables import read_table
+from fspll.errors import DataError, InputError, InputTypeError
+
+FORMATS = ("csv", "tsv", "json", "jsonl", "label-studio", "folder", "mat", "npz")
+COMBINE = ("union", "majority")
+_ENDINGS = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".json": "json",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".mat": "mat",
+    ".npz": "npz",
+}
+_SPREADSHEETS = (".xls", ".xlsx", ".ods", ".numbers")
+# Which of the options mean something to a format that has no columns.
+_COLUMNS = ("candidates", "sample", "annotator", "text", "file")
+
+
+def read_annotations(
+    path: Path | str,
+    *,
+    format: str | None = None,  # noqa: A002 - what a person would call it
+    candidates: str | Sequence[str] | None = None,
+    sample: str | None = None,
+    annotator: str | None = None,
+    text: str | None = None,
+    file: str | None = None,
+    delimiter: str | None = None,
+    combine: str | None = None,
+    features: Any = None,
+    classes: Sequence[str] | None = None,
+    encoding: str | None = None,
+    alternatives: Path | str | None = None,
+) -> Annotations:
+    r"""Read samples with candidate labels from a file or a folder.
+
+    What is not said is found: the format by the path's ending or the first character of the file,
+    the columns by their names. ``docs/formats.md`` shows every format with an example.
+
+    Parameters
+    ----------
+    path : path
+        A CSV, TSV, JSON, ``.mat`` or ``.npz`` file, or a folder with one sub-folder a class.
+    format : {"csv", "tsv", "json", "jsonl", "label-studio", "folder", "mat", "npz"}, optional
+        What the file is, whatever it is called.
+    candidates : str or sequence of str, optional
+        The column of candidates; several columns are an annotator each. In an export of Label
+        Studio, the name of the ``<Choices>``.
+    sample, annotator, text, file : str, optional
+        The columns with the sample's name, with who labelled it, with its text, and with the path
+        of its picture. A text is read only when its column is named.
+    delimiter : str, optional
+        What separates the candidates in a cell; "" if nothing does.
+    combine : {"union", "majority"}, optional
+        Keep every label that somebody gave, which is the default, or only those that most gave.
+        When it is given, samples may be named more than once, each time by another annotator; when
+        it is not, only in files that say who labelled what.
+    features : path or array of shape (n, m), optional
+        Vectors for the samples: an array, an ``.npy`` file, or an ``.npz`` file.
+    classes : sequence of str, optional
+        The labels that may occur; any other is an error. For a mask without names of classes, what
+        its columns stand for.
+    encoding : str, optional
+        The encoding of a text file that is neither UTF-8 nor has a byte-order mark.
+    alternatives : path, optional
+        For a folder a class: the table that says what else a picture might be.
+
+    Returns
+    -------
+    Annotations
+        The samples in the order of the file.
+
+    Raises
+    ------
+    DataError
+        When the file cannot be used; the message names file, row and column.
+    InputError
+        When an argument cannot be used.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "labels.csv"
+    ...     _ = path.write_text("file,candidates\na.png,cat|lynx\nb.png,lynx\n")
+    ...     found = read_annotations(path)
+    >>> found.names, found.classes, found.votes.toarray().tolist()
+    (('a.png', 'b.png'), ('cat', 'lynx'), [[1.0, 1.0], [0.0, 1.0]])
+    """
+    path = Path(path)
+    options = Options(
+        candidates=_several("candidates", candidates),
+        sample=_one("sample", sample),
+        annotator=_one("annotator", annotator),
+        text=_one("text", text),
+        file=_one("file", file),
+        delimiter=_one("delimiter", delimiter),
+        combine=_one("combine", combine),
+        classes=_several("classes", classes),
+        encoding=_one("encoding", encoding),
+    )
+    if combine is not None and combine not in COMBINE:
+        raise InputError(f"combine must be 'union' or 'majority', not {combine!r}")
+    kind = _format(path, format)
+    if alternatives is not None and kind != "folder":
+        raise InputError(f"alternatives belong to a folder of pictures, and {path} is none")
+    found = _read(path, kind, options, None if alternatives is None else Path(alternatives))
+    return found if features is None else load_features(features, found, path.name)
+
+
+def _read(path: Path, kind: str, options: Options, alternatives: Path | None) -> Annotations:
+    if kind == "folder":
+        return read_folder(path, options, alternatives)
+    if kind in ("mat", "npz"):
+        for name in _COLUMNS:
+            if getattr(options, name) is not None:
+                raise InputError(f"{name}=... names a column, but {path.name} has arrays")
+        return (read_mat if kind == "mat" else read_npz)(path, options)
+    if kind in ("csv", "tsv"):
+        separator = "\t" if kind == "tsv" else None
+        return read_grid(read_table(path, encoding=options.encoding, separator=separator), options)
+    return _read_json(path, kind, options)
+
+
+def _read_json(path: Path, kind: str, options: Options) -> Annotations:
+    records, where = load_records(path, options.encoding)
+    if is_full_export(records):
+        return read_full(path, records, options)
+    if is_min_export(records):
+        return read_min(path, records, where, options)
+    if kind == "label-studio":
+        raise DataError(
+            f"{path} is no export of Label Studio: its objects have neither 'data' and "
+            "'annotations' nor 'annotation_id'"
+        )
+    return read_grid(make_grid(path, records, where), options)
+
+
+def _format(path: Path, given: str | None) -> str:
+    if given is not None:
+        if given not in FORMATS:
+            raise InputError(f"format must be one of {', '.join(FORMATS)}, not {given!r}")
+        return given
+    if path.is_dir():
+        return "folder"
+    ending = path.suffix.lower()
+    if ending in _SPREADSHEETS:
+        raise DataError(f"{path} is a spreadsheet in its own format; save it as CSV (UTF-8)")
+    if ending == ".npy":
+        raise DataError(
+            f"{path} holds features without labels; read the table of candidates and give it "
+            f"features='{path.name}'"
+        )
+    return _ENDINGS.get(ending) or _format_by_content(path)
+
+
+def _format_by_content(path: Path) -> str:
+    """Tell JSON by its first character; everything else is a table."""
+    try:
+        with path.open("rb") as file:
+            begin = file.read(1000)
+    except OSError:
+        return "csv"  # whose reader says what is wrong
+    text = begin.replace(b"\0", b"").lstrip(b"\xef\xbb\xbf\xff\xfe \t\r\n")
+    return "json" if text[:1] in (b"[", b"{") else "csv"
+
+
+def _one(name: str, value: Any) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise InputTypeError(f"{name} must be text, not {type(value).__name__}")
+    return value
+
+
+def _several(name: str, value: Any) -> tuple[str, ...] | None:
+    if value is None:
+        return None
+    if isinstance(value, str) and name == "candidates":
+        return (value,)
+    items = () if isinstance(value, str) else tuple(value)
+    if not items or not all(isinstance(item, str) for item in items):
+        raise InputTypeError(f"{name} must be a list of texts with at least one, not {value!r}")
+    return items
