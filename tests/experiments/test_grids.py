@@ -17,7 +17,8 @@ def test_every_method_of_a_profile_sees_about_as_many_images():
     profile = PROFILES["cpu"]
     for regime in ("fspll", "fspll-nm", "pn", "precise", "leave-one-out", "maml", "maml+"):
         plan = profile.plan(regime, 1)
-        passes = plan.n_way * (plan.n_shot + plan.n_query)  # one inner step of MAML
+        support = plan.n_shot * (3 * plan.inner_steps if plan.is_maml else 1)
+        passes = plan.n_way * (support + plan.n_query)
         seen = plan.total_steps * plan.tasks_per_step * passes
         assert seen == pytest.approx(profile.images, rel=0.01), regime
         assert plan.rate(plan.epochs - 1) == pytest.approx(plan.learning_rate / 4)
