@@ -38,7 +38,7 @@ def test_slow_rows_may_solve_the_first_tasks_only(source, profile):
     slow = replace(profile, maml_tasks=3)
     asked = grid("mini-imagenet", slow, source, rows=["MAML", "PN", "MAML+"])
     assert {cell.row.name: cell.n_tasks for cell in asked} == {"PN": 8, "MAML": 3, "MAML+": 3}
-    assert replace(profile, maml_tasks=99).tasks_for("MAML") == 8
+    assert replace(slow, maml_tasks=99).for_photos().tasks_for("MAML") == 8
 
 
 def test_photos_have_a_budget_of_their_own(source, profile):
