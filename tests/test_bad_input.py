@@ -26,7 +26,7 @@ from fspll import (
     diagnose,
     rectify,
 )
-from fspll.baselines import PLECOC
+from fspll.baselines import PALOC, PLAGGD, PLECOC, PLKNN, PLLEAF
 from fspll.cli.main import main
 from fspll.datasets import load_image_folder, load_partial_label_mat
 from fspll.devices import choose_device
@@ -249,9 +249,45 @@ TABLE = {
         two_rows(["a", "b"], n_neighbors=-3),
         "n_neighbors must be a whole number of 0 or more, not -3",
     ),
-    "unknown kernel of a baseline": (
+    "unknown kernel of PL-ECOC": (
         lambda _: PLECOC(kernel="poly").fit([[0.0], [1.0]], ["a", "b"]),
         "kernel must be one of rbf, linear, not 'poly'",
+    ),
+    "PL-ECOC without columns": (
+        lambda _: PLECOC(n_columns=0).fit([[0.0], [1.0]], ["a", "b"]),
+        "n_columns must be a whole number of 1 or more, not 0",
+    ),
+    "PALOC without cost": (
+        lambda _: PALOC(C=0.0).fit([[0.0], [1.0]], ["a", "b"]),
+        "C must be a number above 0, not 0.0",
+    ),
+    "unknown scaling of PL-KNN": (
+        lambda _: PLKNN(scale="log").fit([[0.0], [1.0]], ["a", "b"]),
+        "scale must be one of standard, minmax, none, not 'log'",
+    ),
+    "PL-AGGD without ridge": (
+        lambda _: PLAGGD(ridge=0).fit([[0.0], [1.0]], ["a", "b"]),
+        "ridge must be a number above 0, not 0",
+    ),
+    "PL-AGGD on an empty set": (
+        lambda _: PLAGGD().fit([[0.0], [1.0]], [{"a"}, set()]),
+        "row 1 of candidates is empty; every sample needs at least one candidate label",
+    ),
+    "PL-AGGD asked with another number of features": (
+        lambda _: PLAGGD().fit([[0.0], [1.0]], ["a", "b"]).predict([[0.0, 1.0]]),
+        "X has 2 features, but PLAGGD is expecting 1 features as input.",
+    ),
+    "unknown solver of PL-LEAF": (
+        lambda _: PLLEAF(solver="fast").fit([[0.0], [1.0]], ["a", "b"]),
+        "solver must be one of exact, reference, not 'fast'",
+    ),
+    "PL-LEAF on a NaN": (
+        lambda _: PLLEAF().fit([[0.0], [np.nan]], ["a", "b"]),
+        "Input X contains NaN at row 1, feature 0; every feature must be a known number",
+    ),
+    "PL-LEAF scored with candidate sets": (
+        lambda _: PLLEAF().fit([[0.0], [1.0]], ["a", "b"]).score([[0.0]], [{"a", "b"}]),
+        "score compares with true labels; candidate sets do not say which label is right",
     ),
     "unknown metric": (
         lambda _: Settings(metric="cosine"),

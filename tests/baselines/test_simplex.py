@@ -8,8 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import LinearConstraint, minimize
 
-from fspll.baselines.graph import weight_matrix
+from fspll.baselines import PLAGGD, PLLEAF
+from fspll.baselines.graph import (
+    difference_grams,
+    nearest_others,
+    simplex_weights,
+    unit_rows,
+    weight_matrix,
+)
 from fspll.baselines.simplex import CandidateSimplexes, graph_confidence, smooth_confidence
+from fspll.candidates import Candidates, corrupt_mask
 
 
 def random_mask(rng, n, n_classes, p=0.4):
@@ -113,12 +121,52 @@ def test_confidences_are_those_of_a_general_solver(seed, pull):
     Y, gap = smooth_confidence(W, simplexes, simplexes.uniform, pull=pull, target=F)
     trusted = general_solution(W, mask, pull, F)
     best = objective(W, trusted, pull, F)
-    assert objective(W, Y, pull, F) <= best + 1e-6 * abs(best) + 1e-10
+    # A gap of nothing but rounding is allowed where the graph fits without any error.
+    assert abs(objective(W, Y, pull, F) - best) <= 1e-6 * best + 1e-10
     assert 0 <= gap < 1e-8
     np.testing.assert_allclose(Y, trusted, atol=1e-4)
     np.testing.assert_allclose(Y.sum(axis=1), 1, atol=1e-12)
     assert (Y >= 0).all()
     assert not Y[~mask].any()
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("label_weight", [0.5, 1.0, 4.0])
+def test_both_methods_problems_against_a_general_solver(seed, label_weight):
+    """The quadratics of PL-LEAF, and of PL-AGGD's first turn, as the methods set them up."""
+    rng = np.random.default_rng(100 + seed)
+    truth = rng.integers(4, size=12)
+    X = 2 * np.eye(4, 6)[truth] + rng.normal(size=(12, 6))
+    mask = corrupt_mask(truth, 4, 1.0, 1, rng)
+    unit, n_neighbors = unit_rows(X), 4
+    neighbors = nearest_others(unit, n_neighbors)
+    grams = difference_grams(unit, neighbors)
+    W = weight_matrix(neighbors, simplex_weights(grams))
+
+    leaf = PLLEAF(n_neighbors=n_neighbors, scale="none").fit(X, Candidates.from_mask(mask))
+    equal = mask / mask.sum(axis=1, keepdims=True)
+    best = objective(W, general_solution(W, mask, 0.0, equal), 0.0, equal)
+    assert best > 1e-3  # so that a relative gap means something
+    assert abs(objective(W, leaf.confidence_, 0.0, equal) - best) <= 1e-6 * best
+
+    def aggd(n_iterations):
+        method = PLAGGD(
+            n_neighbors=n_neighbors,
+            n_iterations=n_iterations,
+            label_weight=label_weight,
+            scale="none",
+        )
+        return method.fit(X, Candidates.from_mask(mask))
+
+    before, after = aggd(0), aggd(1)
+    np.testing.assert_allclose(before.confidence_, leaf.confidence_, atol=1e-12)
+    outputs = before.decision_function(X)
+    labels = difference_grams(before.confidence_, neighbors)
+    W = weight_matrix(neighbors, simplex_weights(grams + label_weight * labels))
+    pull = 1.0 / label_weight
+    best = objective(W, general_solution(W, mask, pull, outputs), pull, outputs)
+    assert best > 1e-3
+    assert abs(objective(W, after.confidence_, pull, outputs) - best) <= 1e-6 * best
 
 
 @pytest.mark.parametrize("pull", [0.0, 1.0])

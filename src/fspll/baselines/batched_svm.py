@@ -47,17 +47,17 @@ def solve_together(
     """
     coefficients, intercepts = np.zeros(signs.shape), np.zeros(len(signs))
     live = np.arange(len(signs))
-    v = np.zeros(signs.shape)
+    # Each problem's own part of the kernel, (B, p, p): a row of it is then read in one piece.
+    part = kernel[members[:, :, None], members[:, None, :]]
     state = [
-        v,
+        np.zeros(signs.shape),
         signs.astype(float),  # residual y - Kv, which is the intercept wherever v is free
         np.minimum(signs * cost, 0),
         np.maximum(signs * cost, 0),
         kernel[members, members],
-        members,
     ]
     for _ in range(_MOST_STEPS * signs.shape[1]):
-        v, residual, lower, upper, diagonal, members = state
+        v, residual, lower, upper, diagonal = state
         rows = np.arange(len(live))
         rising = np.where(v < upper, residual, -np.inf)
         falling = np.where(v > lower, residual, np.inf)
@@ -70,9 +70,9 @@ def solve_together(
             live = live[~done]
             if len(live) == 0:
                 break
-            state = [part[~done] for part in state]
+            state = [array[~done] for array in state]
             continue
-        row_i = kernel[members[rows, i][:, None], members]
+        row_i = part[live, i]
         gain = np.maximum(highest[:, None] - falling, 0)
         curvature = np.maximum(diagonal[rows, i][:, None] + diagonal - 2 * row_i, _TINY)
         j = (gain * gain / curvature).argmax(axis=1)
@@ -81,7 +81,7 @@ def solve_together(
         step = np.minimum(gain[rows, j] / curvature[rows, j], np.minimum(room_i, room_j))
         v[rows, i] = np.where(step >= room_i, upper[rows, i], v[rows, i] + step)
         v[rows, j] = np.where(step >= room_j, lower[rows, j], v[rows, j] - step)
-        row_j = kernel[members[rows, j][:, None], members]
+        row_j = part[live, j]
         residual -= step[:, None] * (row_i - row_j)
     return coefficients, intercepts, live
 

@@ -100,6 +100,29 @@ def difference_grams(A: np.ndarray, neighbors: np.ndarray) -> np.ndarray:
     return grams
 
 
+def feature_graph(X: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the graph that the methods begin with: of features whose rows have length one.
+
+    Parameters
+    ----------
+    X : float64 array of shape (n, d)
+    k : int
+        Neighbours of a sample; n - 1 where there are not as many.
+
+    Returns
+    -------
+    neighbors : int64 array of shape (n, k)
+    grams : float64 array of shape (n, k, k)
+        Of the differences to the neighbours.
+    weights : float64 array of shape (n, k)
+        Rows are non-negative and sum to one.
+    """
+    unit = unit_rows(X)
+    neighbors = nearest_others(unit, k)
+    grams = difference_grams(unit, neighbors)
+    return neighbors, grams, simplex_weights(grams)
+
+
 def simplex_weights(grams: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
     """Minimise w' G_i w over the simplex, for all i at once.
 

@@ -19,11 +19,12 @@ from sklearn.svm import SVC
 from fspll.baselines.batched_svm import solve_together
 
 KERNELS = ("rbf", "linear")
-_KEEP_UP_TO = 5000  # samples: beyond, libsvm computes what it needs of the kernel itself
+_KEEP_UP_TO = 20_000  # samples, 3.2 GB: beyond, libsvm computes what it needs of the kernel itself
 _VALUES_AT_ONCE = 1 << 23  # of a kernel between new and training samples
+_VALUES_IN_CACHE = 1 << 18  # of a kernel, on which the steps of its formula are taken in turn
 _SPARSE_BELOW = 0.1  # share of support vectors, under which sparse products are faster
-_SMALL = 128  # samples of a problem that is solved together with others
-_MEMBERS_AT_ONCE = 1 << 16  # of such problems, for the sake of the processor's cache
+_SMALL = 192  # samples of a problem that is solved together with others
+_MEMBERS_AT_ONCE = 1 << 15  # of such problems, for the sake of the processor's cache
 _MAX_STEPS = 10_000_000  # libsvm's own limit, which scikit-learn takes away
 
 # One problem: the numbers of the samples, +1 or -1 for each, and their weights or None.
@@ -101,13 +102,21 @@ class KernelMachines:
 
     def _kernel(self, A: np.ndarray) -> np.ndarray:
         """Return the kernel between some samples and the training samples, of shape (m, n)."""
-        products = A @ self.X.T
         if self.kernel == "linear":
-            return products
-        square = np.square(A).sum(axis=1)[:, None] + np.square(self.X).sum(axis=1) - 2 * products
-        np.maximum(square, 0, out=square)  # rounding
-        square *= -1 / self.X.shape[1]
-        return np.exp(square, out=square)
+            return A @ self.X.T
+        result = np.empty((len(A), len(self.X)))
+        square_A, square_X = np.square(A).sum(axis=1), np.square(self.X).sum(axis=1)
+        step = max(1, _VALUES_IN_CACHE // len(self.X))
+        for first in range(0, len(A), step):
+            rows = slice(first, first + step)
+            square = np.matmul(A[rows], self.X.T, out=result[rows])
+            square *= -2
+            square += square_A[rows, None]
+            square += square_X
+            np.maximum(square, 0, out=square)  # rounding
+            square *= -1 / self.X.shape[1]
+            np.exp(square, out=square)
+        return result
 
     def _solve_small(self, problems: list[Problem | None], kept: np.ndarray) -> dict[int, Solution]:
         """Solve problems of few samples, those of similar size together."""
@@ -147,7 +156,8 @@ class KernelMachines:
         members, signs, weights = problem
         if kept is not None:
             machine = SVC(C=self.C, kernel="precomputed", max_iter=_MAX_STEPS)
-            machine.fit(kept[np.ix_(members, members)], signs, weights)
+            whole = np.array_equal(members, np.arange(len(kept)))  # then no copy is needed
+            machine.fit(kept if whole else kept[np.ix_(members, members)], signs, weights)
         else:
             machine = SVC(C=self.C, kernel=self.kernel, gamma="auto", max_iter=_MAX_STEPS)
             machine.fit(self.X[members], signs, weights)

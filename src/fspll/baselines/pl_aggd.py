@@ -13,9 +13,8 @@ import numpy as np
 from fspll.baselines.base import PartialLabelClassifier, check_positive, check_whole
 from fspll.baselines.graph import (
     difference_grams,
-    nearest_others,
+    feature_graph,
     simplex_weights,
-    unit_rows,
     weight_matrix,
 )
 from fspll.baselines.kernel_ridge import KernelRidge, kernel_outputs, training_kernel
@@ -52,14 +51,12 @@ class PLAGGD(PartialLabelClassifier):
         seems to have the names of this and ``feature_weight`` the other way round, and results are
         much worse with the values exchanged.
     scale : {"standard", "minmax", "none"}, default="standard"
-        How features are scaled, with the training samples' statistics.
+        How features are scaled; see :class:`fspll.baselines.base.PartialLabelClassifier`.
     classes : sequence, optional
         All classes in the order wanted.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (l,)
-        The classes.
     labels_ : ndarray of shape (n,)
         The training samples, disambiguated: the most credible candidate of each.
     confidence_ : ndarray of shape (n, l)
@@ -68,12 +65,10 @@ class PLAGGD(PartialLabelClassifier):
         The regression: f(x) = sum_i k(x, x_i) alpha_i + bias.
     X_fit_, sigma_ : ndarray of shape (n, d) and float
         The scaled training samples and the width of the kernel.
-    candidates_ : Candidates
-        What y was read as.
     n_neighbors_ : int
         The number of neighbours that was used.
-    n_features_in_ : int
-        Number of features d.
+    classes_, candidates_, mean_, scale_, n_features_in_
+        As in every baseline.
 
     Examples
     --------
@@ -115,10 +110,7 @@ class PLAGGD(PartialLabelClassifier):
 
     def _fit(self, X: np.ndarray, mask: np.ndarray) -> None:
         simplexes = CandidateSimplexes(mask)
-        unit = unit_rows(X)
-        neighbors = nearest_others(unit, int(self.n_neighbors))
-        grams = difference_grams(unit, neighbors)
-        weights = simplex_weights(grams)
+        neighbors, grams, weights = feature_graph(X, int(self.n_neighbors))
         confidence = graph_confidence(weight_matrix(neighbors, weights), simplexes)
         kernel, self.sigma_ = training_kernel(X)
         regression = KernelRidge(kernel, float(self.ridge))

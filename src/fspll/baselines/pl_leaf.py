@@ -16,13 +16,7 @@ from fspll.baselines.base import (
     check_positive,
     check_whole,
 )
-from fspll.baselines.graph import (
-    difference_grams,
-    nearest_others,
-    simplex_weights,
-    unit_rows,
-    weight_matrix,
-)
+from fspll.baselines.graph import feature_graph, weight_matrix
 from fspll.baselines.kernel_ridge import kernel_outputs, training_kernel
 from fspll.baselines.margin_regression import MarginProblem, minimise, public_steps
 from fspll.baselines.simplex import CandidateSimplexes, graph_confidence
@@ -58,14 +52,12 @@ class PLLEAF(PartialLabelClassifier):
         after about one step and, where a step puts all samples inside the tube, as happens in
         few-shot tasks, returns the same outputs for every sample: for comparison only.
     scale : {"standard", "minmax", "none"}, default="standard"
-        How features are scaled, with the training samples' statistics.
+        How features are scaled; see :class:`fspll.baselines.base.PartialLabelClassifier`.
     classes : sequence, optional
         All classes in the order wanted.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (l,)
-        The classes.
     labels_ : ndarray of shape (n,)
         The training samples, disambiguated: the most credible candidate of each.
     confidence_ : ndarray of shape (n, l)
@@ -76,12 +68,10 @@ class PLLEAF(PartialLabelClassifier):
         The scaled training samples and the width of the kernel.
     n_iter_ : int
         Steps of the regression.
-    candidates_ : Candidates
-        What y was read as.
     n_neighbors_ : int
         The number of neighbours that was used.
-    n_features_in_ : int
-        Number of features d.
+    classes_, candidates_, mean_, scale_, n_features_in_
+        As in every baseline.
 
     Examples
     --------
@@ -122,9 +112,7 @@ class PLLEAF(PartialLabelClassifier):
         check_positive("epsilon", self.epsilon, zero=True)
 
     def _fit(self, X: np.ndarray, mask: np.ndarray) -> None:
-        unit = unit_rows(X)
-        neighbors = nearest_others(unit, int(self.n_neighbors))
-        weights = simplex_weights(difference_grams(unit, neighbors))
+        neighbors, _, weights = feature_graph(X, int(self.n_neighbors))
         confidence = graph_confidence(weight_matrix(neighbors, weights), CandidateSimplexes(mask))
         kernel, self.sigma_ = training_kernel(X)
         problem = MarginProblem(
