@@ -63,6 +63,7 @@ def test_a_whole_reproduction(tmp_path):
     paths = write_reproduction([fake_omniglot(PLACES)], tmp_path / "out")
     assert [path.name for path in paths] == [
         *("omniglot.csv", "omniglot-tests.csv", "omniglot.md", "omniglot.tex"),
+        "omniglot-settings.json",
         *("omniglot-r3.png", "omniglot-r3.pdf"),
         *("omniglot-against-paper.png", "omniglot-against-paper.pdf", "index.html"),
     ]

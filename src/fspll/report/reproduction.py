@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from itertools import groupby
@@ -30,7 +31,7 @@ _WIDE = 9.0  # inches
 
 
 def write_reproduction(outcomes: Sequence[Outcome], folder: Path) -> list[Path]:
-    """Write tables (md, tex, csv), figures (png, pdf) and one page, ``index.html``.
+    """Write tables (md, tex, csv), settings (json), figures (png, pdf) and a page, ``index.html``.
 
     Parameters
     ----------
@@ -103,7 +104,12 @@ def _write_tables(outcome: Outcome, folder: Path, stem: str) -> list[Path]:
         parts.append(verdict_tables.verdicts_markdown(found))
         latex.append(verdict_tables.verdicts_latex(found, stem))
         texts[f"{stem}-tests.csv"] = verdict_tables.verdicts_csv(found)
-    texts |= {f"{stem}.md": "\n".join(parts), f"{stem}.tex": "\n".join(latex)}
+    made = {"dataset": outcome.dataset, "missing cells": outcome.missing, **outcome.about}
+    texts |= {
+        f"{stem}.md": "\n".join(parts),
+        f"{stem}.tex": "\n".join(latex),
+        f"{stem}-settings.json": json.dumps(made, indent=1) + "\n",
+    }
     for name, content in texts.items():
         _write(folder / name, content.encode())
     return [folder / name for name in texts]
