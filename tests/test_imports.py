@@ -31,6 +31,7 @@ ORDER = [
     {"pairwise"},
     {"rectification", "naming"},
     {"evidence"},
+    {"large"},
     {"modelfile"},
     {"classifier"},
     {"matchings"},

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -19,8 +20,10 @@ from fspll.devices import choose_device
 from fspll.embeddings import Embedding, load_embedding
 from fspll.errors import InputError, InputTypeError
 from fspll.estimators import accuracy, check_lengths, checked_vectors, true_labels
-from fspll.evidence import ClassModel, EvidenceSettings, weigh_evidence
+from fspll.evidence import ClassModel, EvidenceSettings, sharpness_for, weigh_evidence
 from fspll.labels import is_number
+from fspll.large import DENSE_ENTRIES, MOST_NEIGHBORS, best_labels, fit_large, is_large
+from fspll.large.prediction import Places, all_probabilities, most_probable
 from fspll.rectification import Settings, class_probabilities, exact_distances, rectify
 
 RECTIFIERS = ("evidence", "fspll", "none")
@@ -33,6 +36,10 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
     credible it is that they are of this class; how credible a candidate is follows from the
     distances to the prototypes and from neighbouring samples, and the two take turns. New samples
     get the class whose prototype explains them best.
+
+    With n samples and l classes, n x n and n x l up to 2**26 are solved densely, as few-shot tasks
+    are. Beyond that (more than 8,192 samples) time and memory grow with the number of candidates
+    only, on the processor; pass y as a sparse mask. See :mod:`fspll.large` for what differs.
 
     ``rectifier="fspll"`` is the rule of Yunfeng Zhao, Guoxian Yu, Lei Liu, Zhongmin Yan, Lizhen Cui
     and Carlotta Domeniconi, "Few-Shot Partial-Label Learning", IJCAI 2021. The default goes
@@ -49,7 +56,7 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
         candidates equally, the plain prototypes of prototypical networks.
     n_neighbors : int or "auto", default="auto"
         How many neighbours a sample listens to, k of Eq. (3). "auto" is one less than the average
-        number of samples a class.
+        number of samples a class; with many samples, 10 at most.
     n_iterations : int, default=10
         Rounds of rectification.
     class_balance : bool, default=False
@@ -75,15 +82,17 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
         The classes.
     labels_ : ndarray of shape (n,)
         The training samples, disambiguated: the most credible candidate of each.
-    confidence_ : ndarray of shape (n, l)
-        How credible each candidate is; rows sum to one, zero off the candidates.
+    confidence_ : ndarray of shape (n, l), or scipy.sparse.csr_array
+        How credible each candidate is; rows sum to one, zero off the candidates. With many samples
+        it is sparse and stores the candidates only.
     prototypes_ : ndarray of shape (l, m)
         One a class; zeros for a class that is nobody's candidate.
     has_prototype_ : bool ndarray of shape (l,)
         Classes without a prototype are never predicted.
     naming_ : ndarray of shape (l, l)
         For "evidence" only: probability that the samples around prototype g carry label c. The
-        identity where the candidate sets decide everything.
+        identity where the candidate sets decide everything, and, as a sparse array, with many
+        samples.
     believed_ : bool ndarray of shape (l,)
         For "evidence" only: groups that at least half a sample is believed to belong to; others
         are never predicted.
@@ -132,7 +141,7 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
         self.classes = classes
         self.device = device
 
-    def fit(self, X: Any, y: Any, X_unlabeled: Any = None) -> FsPLLClassifier:
+    def fit(self, X: Any, y: Any, X_unlabeled: Any = None, votes: Any = None) -> FsPLLClassifier:
         """Disambiguate the samples and compute the prototypes.
 
         Parameters
@@ -144,10 +153,17 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
         X_unlabeled : samples like X, optional
             Further samples of the same classes without any label, such as those to be predicted:
             they sharpen the classes. For "evidence" only.
+        votes : array or sparse array of shape (n, l), optional
+            How many annotators gave each label to each sample: a candidate is as likely at first
+            as its share of the votes. Columns follow the classes. For "evidence" only.
         """
         features = self._features(X, fitting=True)
         candidates = Candidates.read(y, self.classes)
         check_lengths(len(features), candidates)
+        if is_large(len(features), candidates.n_classes):
+            for name, given in (("X_unlabeled", X_unlabeled), ("votes", votes)):
+                _refuse_with_many(name, given, candidates)
+            return self._fit_large(features, candidates)
         mask = candidates.mask
         if X_unlabeled is not None:
             features, mask = self._with_unlabeled(features, mask, X_unlabeled)
@@ -158,7 +174,8 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
             embeddings = embeddings.float()
         embeddings, sets = embeddings.to(device), torch.from_numpy(mask).to(device)
         if isinstance(settings, EvidenceSettings):
-            confidence, model = weigh_evidence(embeddings, sets, settings)
+            prior = self._prior(votes, candidates, len(features))
+            confidence, model = weigh_evidence(embeddings, sets, settings, prior)
             prototypes, present = model.prototypes, model.present
             self.spread_ = float(model.spread)
             self.naming_ = model.naming.cpu().numpy()
@@ -175,6 +192,21 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
         self.labels_ = self.classes_[self.confidence_.argmax(axis=1)]
         return self
 
+    def _fit_large(self, features: np.ndarray, candidates: Candidates) -> FsPLLClassifier:
+        """Fit without any array of n x n or n x l."""
+        settings = self._settings(candidates, len(features))
+        fitted = fit_large(features, candidates, settings)
+        self.candidates_ = candidates
+        self.classes_ = candidates.classes
+        self.n_neighbors_ = int(settings.n_neighbors)
+        self.prototypes_, self.has_prototype_ = fitted.prototypes, fitted.present
+        self.confidence_ = fitted.confidence
+        self.labels_ = self.classes_[best_labels(fitted.confidence)]
+        if fitted.spread is not None and fitted.believed is not None:  # the default rule
+            self.spread_, self.believed_ = fitted.spread, fitted.believed
+            self.naming_ = sparse.eye_array(candidates.n_classes, format="csr")
+        return self
+
     def predict(self, X: Any) -> np.ndarray:
         """Return the most probable class of each sample, of shape (n,).
 
@@ -182,21 +214,28 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self, "prototypes_")
         self._check_reject()
-        probabilities = self.predict_proba(X)
-        labels = self.classes_[probabilities.argmax(axis=1)]
+        if sparse.issparse(self.confidence_):
+            best, probability = most_probable(self._features(X, fitting=False), self._places())
+        else:
+            probabilities = self.predict_proba(X)
+            best, probability = probabilities.argmax(axis=1), probabilities.max(axis=1)
+        labels = self.classes_[best]
         if self.reject is None:
             return labels
         labels = labels.astype(object)
-        labels[probabilities.max(axis=1) < self.reject] = None
+        labels[probability < self.reject] = None
         return labels
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of every class for each sample, of shape (n, l).
 
         Columns follow ``classes_``; classes without a prototype have probability zero. For the
-        rectifiers "fspll" and "none" it is the softmax of minus the distances, Eq. (4).
+        rectifiers "fspll" and "none" it is the softmax of minus the distances, Eq. (4). A result of
+        more than 2**26 entries is refused when the classifier was fitted with many samples.
         """
         check_is_fitted(self, "prototypes_")
+        if sparse.issparse(self.confidence_):
+            return self._probabilities_of_many_classes(self._features(X, fitting=False))
         features = torch.from_numpy(self._features(X, fitting=False))
 
         def tensor(array: Any) -> Tensor:
@@ -238,6 +277,13 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
         A function given as ``embedding`` cannot be stored; pass it again to :meth:`load`.
         """
         check_is_fitted(self, "prototypes_")
+        if sparse.issparse(self.confidence_):
+            n, n_classes = self.confidence_.shape
+            raise InputError(
+                f"a model file holds a dense confidence, which {n} samples x {n_classes} classes "
+                f"are too many for; keep labels_, confidence_ (scipy.sparse.save_npz) and "
+                f"prototypes_ instead"
+            )
         modelfile.save(self, path)
 
     @classmethod
@@ -282,6 +328,21 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
             loaded = self._loaded_embedding = (self.embedding, self.device, encoder)
         return loaded[2]
 
+    def _places(self) -> Places:
+        """Where the classes of many samples are, and how far a class reaches."""
+        if self.rectifier != "evidence":
+            return Places(self.prototypes_, self.has_prototype_, 1.0, self.metric)
+        scale = sharpness_for(self.prototypes_.shape[1]) / self.spread_
+        return Places(self.prototypes_, self.believed_, scale, "sqeuclidean")
+
+    def _probabilities_of_many_classes(self, features: np.ndarray) -> np.ndarray:
+        if len(features) * len(self.classes_) > DENSE_ENTRIES:
+            raise InputError(
+                f"probabilities of {len(features)} samples x {len(self.classes_)} classes are more "
+                f"than {DENSE_ENTRIES} numbers; ask for fewer samples at a time, or use predict"
+            )
+        return all_probabilities(features, self._places())
+
     def _with_unlabeled(
         self, features: np.ndarray, mask: np.ndarray, X_unlabeled: Any
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -297,6 +358,25 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
             np.concatenate([mask, open_sets]),
         )
 
+    def _prior(self, votes: Any, candidates: Candidates, n_rows: int) -> Tensor | None:
+        """Return votes as a tensor, with even ones for unlabelled samples; None if all are even."""
+        if votes is None:
+            return None
+        matrix = candidates.matrix
+        votes = votes if hasattr(votes, "toarray") else np.asarray(votes)
+        if votes.shape != matrix.shape:
+            raise InputError(f"votes have shape {votes.shape}, but the candidates {matrix.shape}")
+        votes = sparse.csr_array(votes, dtype=float)
+        rows = np.repeat(np.arange(len(candidates)), candidates.sizes)
+        inside = np.asarray(votes[rows, matrix.indices]).ravel()
+        if not (np.isfinite(inside).all() and (inside > 0).all()):
+            raise InputError("votes must be a positive number for every candidate of a sample")
+        if np.array_equal(inside, inside[matrix.indptr[rows]]):
+            return None  # they tell nothing: leave every digit as it is without them
+        prior = np.ones((n_rows, matrix.shape[1]))
+        prior[rows, matrix.indices] = inside
+        return torch.from_numpy(prior)
+
     def _settings(self, candidates: Candidates, n_samples: int) -> Settings | EvidenceSettings:
         if self.rectifier not in RECTIFIERS:
             raise InputError(
@@ -309,6 +389,8 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
                 raise InputError(f"n_neighbors must be a whole number or 'auto', not {k!r}")
             present = len(np.unique(candidates.matrix.indices))
             k = max(0, round(n_samples / present) - 1)
+            if is_large(n_samples, candidates.n_classes):
+                k = min(k, MOST_NEIGHBORS)
         settings = Settings(
             n_neighbors=k,
             manifold_weight=self.manifold_weight,
@@ -344,6 +426,14 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
 def _writable(array: np.ndarray) -> np.ndarray:
     """Return an array that torch can share: no memory map, no reversed view."""
     return np.require(array, requirements=["C", "W"])
+
+
+def _refuse_with_many(name: str, given: Any, candidates: Candidates) -> None:
+    if given is not None:
+        raise InputError(
+            f"{name} is for up to {DENSE_ENTRIES} entries of samples x samples and samples x "
+            f"classes, not for {len(candidates)} samples x {candidates.n_classes} classes"
+        )
 
 
 def _refuse_paths(X: Any) -> None:

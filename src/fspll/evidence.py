@@ -6,7 +6,8 @@ The model. Shapes as in :mod:`fspll.rectification`; samples are centred on the t
    are correlated, so their number says little: the log-density is -sharpness |e - mu|^2 / s_w^2,
    sharpness being half the number of features that count.
 2. *Candidate sets.* A set S holds the true class and distractors drawn evenly from the others, so
-   p(S | c) is the same for every c in S and zero for the others.
+   p(S | c) is the same for every c in S and zero for the others. Where it is known how many people
+   gave each label, p(S | c) is proportional to a ``prior`` instead.
 3. *Neighbours.* The k nearest samples share a sample's class with a probability rho that falls
    with their squared distance, in relation to that of the first sample that is no neighbour (the
    mean of both sides'): logit rho = slope (midpoint - ratio) + shift. The shift belongs to the task
@@ -34,7 +35,8 @@ import torch
 from torch import Tensor
 
 from fspll import neighbors as neighborhood
-from fspll.naming import name_groups
+from fspll.errors import InputError
+from fspll.naming import PREFERENCE, SURE, _wide, matching_marginals, name_groups
 from fspll.rectification import check_count, check_task, exact_distances
 
 # Chosen on meta-training classes of Omniglot and of small photos; accuracy is flat around them.
@@ -112,8 +114,22 @@ class Posterior(NamedTuple):
     model: ClassModel
 
 
+class Explained(NamedTuple):
+    """What :func:`explain_evidence` returns, for T rounds."""
+
+    confidence: Tensor  # (n, l), as of `weigh_evidence`
+    model: ClassModel
+    by_place: Tensor  # (n, l); probability to belong to each group, by place alone
+    member: Tensor  # (n, l); the same, with what the candidates say: what groups are named by
+    beliefs: Tensor  # (T + 1, n, l); label by label, before groups are named
+    prototypes: Tensor  # (T + 1, l, m); class means placed by these beliefs
+
+
 def weigh_evidence(
-    embeddings: Tensor, candidates: Tensor, settings: EvidenceSettings | None = None
+    embeddings: Tensor,
+    candidates: Tensor,
+    settings: EvidenceSettings | None = None,
+    prior: Tensor | None = None,
 ) -> Posterior:
     """Infer the labels of ambiguous samples and a model of their classes.
 
@@ -126,6 +142,9 @@ def weigh_evidence(
     candidates : bool Tensor of shape (..., n, l)
         Every row needs at least one candidate.
     settings : EvidenceSettings, optional
+    prior : float Tensor of shape (..., n, l), optional
+        How likely each candidate was before anything was seen, e.g. the votes of annotators; only
+        the ratios between a sample's candidates count. Without it, all are equally likely.
 
     Examples
     --------
@@ -138,6 +157,7 @@ def weigh_evidence(
     """
     settings = settings or EvidenceSettings()
     check_task(embeddings, candidates)
+    lean = None if prior is None else _leaning(prior, candidates, embeddings)
     batch = candidates.shape[:-2]
     n, n_classes = candidates.shape[-2:]
     with torch.no_grad():
@@ -146,7 +166,10 @@ def weigh_evidence(
         y = candidates.reshape(-1, n, n_classes)
         at_once = max(1, _ENTRIES_AT_ONCE // (n * max(n, n_classes, e.shape[-1])))
         parts = [
-            _weigh(a, b, settings) for a, b in zip(e.split(at_once), y.split(at_once), strict=True)
+            _weigh(
+                e[start:stop], y[start:stop], settings, None if lean is None else lean[start:stop]
+            )
+            for start, stop in _spans(len(e), at_once)
         ]
         confidence, *model = (
             (tensors[0] if len(tensors) == 1 else torch.cat(tensors)).reshape(
@@ -157,11 +180,78 @@ def weigh_evidence(
     return Posterior(confidence, ClassModel(*model))
 
 
+def explain_evidence(
+    embeddings: Tensor,
+    candidates: Tensor,
+    settings: EvidenceSettings | None = None,
+    prior: Tensor | None = None,
+) -> Explained:
+    """Do what :func:`weigh_evidence` does for one task (n, m), and keep every round.
+
+    Parameters and results are those of :func:`weigh_evidence`, without leading dimensions.
+    """
+    settings = settings or EvidenceSettings()
+    check_task(embeddings, candidates)
+    if candidates.ndim != 2:
+        raise InputError(f"one task at a time can be explained, not {tuple(candidates.shape)}")
+    lean = None if prior is None else _leaning(prior, candidates, embeddings)
+    trace = _Trace()
+    with torch.no_grad():
+        e = embeddings.detach()
+        e = e.to(torch.promote_types(e.dtype, torch.float32))
+        found = _weigh(e[None], candidates[None], settings, lean, trace)
+    return Explained(
+        found.confidence[0],
+        ClassModel(*(part[0] for part in found.model)),
+        trace.by_place[0],
+        trace.member[0],
+        torch.cat(trace.beliefs),
+        torch.cat(trace.prototypes),
+    )
+
+
 # -------------------------------------------------------------------- the steps
 
 
-def _weigh(embeddings: Tensor, candidates: Tensor, settings: EvidenceSettings) -> Posterior:
-    """Solve tasks (B, n, m) with candidates (B, n, l)."""
+def _spans(length: int, size: int) -> list[tuple[int, int]]:
+    return [(start, start + size) for start in range(0, length, size)]
+
+
+def _leaning(prior: Tensor, candidates: Tensor, embeddings: Tensor) -> Tensor:
+    """Return log(prior / its mean over the candidates), zero elsewhere, of shape (B, n, l)."""
+    if prior.shape != candidates.shape:
+        raise InputError(
+            f"prior has shape {tuple(prior.shape)}, but the candidates {tuple(candidates.shape)}"
+        )
+    prior = prior.to(candidates.device, torch.promote_types(embeddings.dtype, torch.float32))
+    inside = prior[candidates]
+    if not bool((inside > 0).all()) or not bool(inside.isfinite().all()):
+        raise InputError("prior must be a positive, finite number for every candidate")
+    inside = torch.where(candidates, prior, 0)
+    mean = inside.sum(dim=-1, keepdim=True) / candidates.sum(dim=-1, keepdim=True)
+    lean = torch.where(candidates, (torch.where(candidates, prior, 1) / mean).log(), 0)
+    return lean.reshape(-1, *candidates.shape[-2:])
+
+
+class _Trace:
+    """Every round of one task, noted on the way."""
+
+    by_place: Tensor
+    member: Tensor
+
+    def __init__(self) -> None:
+        self.beliefs: list[Tensor] = []
+        self.prototypes: list[Tensor] = []
+
+
+def _weigh(
+    embeddings: Tensor,
+    candidates: Tensor,
+    settings: EvidenceSettings,
+    lean: Tensor | None = None,
+    trace: _Trace | None = None,
+) -> Posterior:
+    """Solve tasks (B, n, m) with candidates (B, n, l) and leanings (B, n, l)."""
     first = embeddings[:, :1]  # so that equal samples are all at zero, whatever rounding does
     center = first + (embeddings - first).mean(dim=-2, keepdim=True)
     e = embeddings - center
@@ -174,23 +264,36 @@ def _weigh(embeddings: Tensor, candidates: Tensor, settings: EvidenceSettings) -
     told = table.narrow(_neighbours_say(embeddings / unit, candidates, settings.n_neighbors))
     told = told + SYMMETRY * table.narrow(_part_twins(e, candidates))
     final = sharpness_for(e.shape[-1])
-    belief = table.balanced(told, 1.0)
+    leaning = None if lean is None else table.narrow(lean)
+    belief = table.balanced(told if leaning is None else told + leaning, 1.0)
     classes = _Classes(e, table)
     classes.place(belief)
+    if trace is not None:
+        classes.note(trace, center, unit)
     for turn in range(settings.n_iterations):
         # A single round is a last round.
         progress = turn / (settings.n_iterations - 1) if settings.n_iterations > 1 else 1.0
         sharpness = final * FIRST_SHARE ** (1 - progress)
         score = sharpness * classes.judge(belief) + (1 - progress) * told
+        if leaning is not None:
+            score = score + leaning
         even = 1.0 if settings.balance else max(0.0, 1 - progress / EVEN_START)
         belief = table.balanced(score, even)
         classes.place(belief)
+        if trace is not None:
+            classes.note(trace, center, unit)
     by_place = (final * classes.judge_all()).softmax(dim=-1)
     # Membership by place alone overlooks classes of one sample; membership by candidates alone
     # confirms itself. Their mean does neither.
     member = 0.5 * (by_place + table.widen(belief))
-    naming = name_groups(member, candidates)
-    confidence = (by_place @ naming).to(e.dtype) * candidates
+    if leaning is None:
+        naming = name_groups(member, candidates)
+        confidence = (by_place @ naming).to(e.dtype) * candidates
+    else:
+        naming = _name_by_votes(member, candidates, table, leaning)
+        confidence = (by_place @ naming).to(e.dtype) * candidates * table.widen(leaning.exp())
+    if trace is not None:
+        trace.by_place, trace.member = by_place, member
     total = confidence.sum(dim=-1, keepdim=True)
     tiny = torch.finfo(total.dtype).tiny
     confidence = torch.where(total > tiny, confidence / total, table.widen(belief))
@@ -285,6 +388,35 @@ def _task_shift(
     return shift
 
 
+def _name_by_votes(member: Tensor, candidates: Tensor, table: _Table, leaning: Tensor) -> Tensor:
+    """Do what :func:`fspll.naming.name_groups` does where candidates are not equally likely.
+
+    A sample of the group has its set, given the group's label c, with a probability proportional
+    to R exp(leaning_c) [c in S] + (1 - R) s/l; with even leanings this is the plain rule.
+    """
+    present = candidates.any(dim=-2)
+    size = candidates.sum(dim=-1, keepdim=True)
+    chance = size.to(member.dtype) / present.sum(dim=-1)[:, None, None]
+    member = member.clamp(max=SURE)
+    lacks = ((1 - member) * chance).log()
+    score = (
+        lacks.sum(dim=-2).unsqueeze(-2).expand(-1, candidates.shape[-1], -1).clone()
+    )  # (B, c, g)
+    for column in range(table.label.shape[-1]):
+        weight = leaning[..., column, None].exp()
+        gain = (member * weight + (1 - member) * chance).log() - lacks
+        gain = gain.masked_fill(~table.real[..., column, None], 0)
+        score.scatter_add_(-2, table.label[..., column, None].expand_as(gain), gain)
+    score = score.transpose(-1, -2).to(_wide(score))
+    identity = torch.eye(candidates.shape[-1], dtype=torch.bool, device=member.device)
+    both = present.unsqueeze(-1) & present.unsqueeze(-2)
+    score = score.masked_fill(~both, -torch.inf).masked_fill(~both & identity, 0)
+    weight = (score - score.amax(dim=-1, keepdim=True)).exp().clamp_min(1e-12)
+    naming = matching_marginals(torch.where(both | identity, weight, 0))
+    naming = (1 - PREFERENCE) * naming + PREFERENCE * identity.to(naming.dtype)
+    return naming.to(member.dtype)
+
+
 # -------------------------------------------------------------------- beliefs and classes
 
 
@@ -356,6 +488,12 @@ class _Classes:
         self.belief = self.table.widen(belief)
         self.mass = self.belief.sum(dim=-2, keepdim=True)  # (B, 1, l)
         self.placed_with = self.shrinkage
+
+    def note(self, trace: _Trace, center: Tensor, unit: Tensor) -> None:
+        """Write down where the classes stand."""
+        trace.beliefs.append(self.belief)
+        present = self.table.present.unsqueeze(-1)
+        trace.prototypes.append(torch.where(present, self.means() * unit + center, 0))
 
     def means(self) -> Tensor:
         """Return the class means, (B, l, m)."""

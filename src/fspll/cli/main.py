@@ -10,7 +10,7 @@ from rich.markup import escape
 from typer.core import TyperGroup
 
 from fspll._version import __version__
-from fspll.cli import data, demo, evaluate, models, train
+from fspll.cli import data, demo, diagnose, evaluate, label, models, predict, reproduce, train
 from fspll.cli.console import err
 from fspll.errors import FsPLLError
 
@@ -38,7 +38,11 @@ app.add_typer(data.app, name="data")
 app.command("demo")(demo.demo)
 app.command("train")(train.train)
 app.command("evaluate")(evaluate.evaluate)
+app.command("label")(label.label)
+app.command("predict")(predict.predict)
+app.command("diagnose")(diagnose.diagnose)
 app.command("models")(models.models)
+app.command("reproduce")(reproduce.reproduce)
 
 
 def _print_version(wanted: bool) -> None:

@@ -13,7 +13,8 @@ from fspll.errors import CheckpointError
 
 def models() -> None:
     """List the packaged and installed embeddings."""
-    from fspll.embeddings import PHOTOS, available_models
+    from fspll.embeddings import PHOTOS, TEXT, available_models
+    from fspll.embeddings.text import find_weights as find_text
 
     found = available_models()
     table = Table(box=SIMPLE)
@@ -21,10 +22,19 @@ def models() -> None:
         table.add_column(heading, no_wrap=heading in ("name", "network"))
     for name, path in found.items():
         table.add_row(name, *(_photos() if name == PHOTOS else _described(path)))
+    has_text = find_text() is not None
+    if has_text:
+        table.add_row(TEXT, "MiniLM-L6", "short texts", "a billion pairs of sentences")
     out.print(table)
     if PHOTOS not in found:
         out.print(f"{PHOTOS}, for photos, comes with: pip install 'fspll\\[photos]'")
-    out.print("Use one by its name: FsPLLClassifier(embedding=...), or fspll evaluate NAME.")
+    if not has_text:
+        out.print(f"{TEXT}, for short texts, comes with: pip install 'fspll\\[text]'")
+    out.print(
+        "Use one by its name: FsPLLClassifier(embedding=...), fspll label --encoder NAME, or fspll "
+        f"evaluate NAME; 'photos' is short for {PHOTOS}.",
+        soft_wrap=True,
+    )
 
 
 def _photos() -> tuple[str, str, str]:

@@ -1,6 +1,7 @@
 """Embeddings: networks, their files, and how pictures become features."""
 
 from fspll.embeddings.architectures import ARCHITECTURES, build_network, describe_network
+from fspll.embeddings.cached import Encoded, Unreadable, encode_cached
 from fspll.embeddings.checkpoints import (
     Checkpoint,
     load_checkpoint,
@@ -13,6 +14,7 @@ from fspll.embeddings.conv4 import Conv4
 from fspll.embeddings.conv4_classifier import Conv4Classifier
 from fspll.embeddings.encoder import (
     PHOTOS,
+    TEXT,
     Embedding,
     Encoder,
     FunctionEncoder,
@@ -22,7 +24,12 @@ from fspll.embeddings.encoder import (
 from fspll.embeddings.inputs import InputSpec, image_tensor, prepare_images
 from fspll.embeddings.photos import PhotoEncoder, photo_encoder
 from fspll.embeddings.resnet12 import ResNet12
+from fspll.embeddings.standardize import Standardize, standardizer
+from fspll.embeddings.text import TextEncoder, text_encoder
 from fspll.embeddings.untrained import untrained_encoder
+
+# Like the other networks, it can be built again from a file.
+ARCHITECTURES[Standardize.architecture] = Standardize  # type: ignore[assignment]
 
 __all__ = [
     "ARCHITECTURES",
@@ -30,15 +37,21 @@ __all__ = [
     "Conv4",
     "Conv4Classifier",
     "Embedding",
+    "Encoded",
     "Encoder",
     "FunctionEncoder",
     "InputSpec",
     "PHOTOS",
     "PhotoEncoder",
     "ResNet12",
+    "Standardize",
+    "TEXT",
+    "TextEncoder",
+    "Unreadable",
     "available_models",
     "build_network",
     "describe_network",
+    "encode_cached",
     "image_tensor",
     "load_checkpoint",
     "load_embedding",
@@ -48,5 +61,7 @@ __all__ = [
     "prepare_images",
     "read_metadata",
     "save_checkpoint",
+    "standardizer",
+    "text_encoder",
     "untrained_encoder",
 ]

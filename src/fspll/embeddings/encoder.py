@@ -24,6 +24,8 @@ from fspll.errors import InputError, InputTypeError
 Progress = Callable[[int, int], None]
 WEIGHTS = Path(__file__).parent / "weights"
 PHOTOS = "efficientnet-lite0"  # see fspll.embeddings.photos
+TEXT = "text"  # see fspll.embeddings.text
+ALIASES = {"photos": PHOTOS}
 
 
 @runtime_checkable
@@ -191,7 +193,7 @@ class FunctionEncoder:
 
 
 def available_models() -> dict[str, Path]:
-    """Return the models that can be named: their names, sorted, and their files.
+    """Return the models of pictures that can be named: their names, sorted, and their files.
 
     ``"efficientnet-lite0"`` is one of them when the packages of the extra ``photos`` are installed.
     """
@@ -215,9 +217,10 @@ def load_embedding(
     Parameters
     ----------
     spec : str, path, nn.Module, callable or embedding
-        The name of a packaged model, ``"efficientnet-lite0"`` for photos (with the extra
-        ``photos``), the path of a checkpoint file, a network, or a function from samples to an
-        array (n, m). What is an embedding already comes back as it is.
+        The name of a packaged model, ``"photos"`` (``"efficientnet-lite0"``, with the extra
+        ``photos``), ``"text"`` (with the extra ``text``), the path of a checkpoint file, a
+        network, or a function from samples to an array (n, m). What is an embedding already
+        comes back as it is.
     device : str or torch.device, default="auto"
         Where a network computes.
     input_spec : InputSpec, optional
@@ -232,10 +235,14 @@ def load_embedding(
         return spec
     if isinstance(spec, nn.Module):
         return Encoder(spec, input_spec, device=device)
-    if isinstance(spec, str) and spec == PHOTOS:
+    if isinstance(spec, str) and ALIASES.get(spec, spec) == PHOTOS:
         from fspll.embeddings.photos import photo_encoder
 
         return photo_encoder(device)
+    if isinstance(spec, str) and spec == TEXT:
+        from fspll.embeddings.text import text_encoder
+
+        return text_encoder(device)
     if isinstance(spec, str | Path):
         path, name = _find_model(spec)
         found = load_checkpoint(path)

@@ -1,0 +1,172 @@
+"""``fspll diagnose``: what candidate sets can decide, before any learning."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from fspll.cli.console import out
+from fspll.errors import InputError
+
+if TYPE_CHECKING:
+    from fspll.annotations import Annotations
+    from fspll.candidates import Candidates
+    from fspll.labeling import Labeling
+
+_SHOWN = 10
+
+
+def diagnose(
+    file: Path = typer.Argument(
+        ..., help="The labels: CSV, TSV, JSON, a Label Studio export, .mat, .npz, or a folder."
+    ),
+    groups: str | None = typer.Option(
+        None, help="The column that says which samples belong together."
+    ),
+    images: Path | None = typer.Option(None, help="The folder of the pictures."),
+    encoder: str | None = typer.Option(
+        None, help="omniglot-conv4, photos, text, features, or the path of a checkpoint."
+    ),
+    features: Path | None = typer.Option(None, help="Vectors instead: an .npy or .npz file."),
+    text: str | None = typer.Option(None, help="The column with the texts."),
+    candidates: list[str] = typer.Option([], help="The column of candidates; several if needed."),
+    sample: str | None = typer.Option(None, help="The column with the samples' names."),
+    annotator: str | None = typer.Option(None, help="The column that says who labelled."),
+    picture: str | None = typer.Option(None, "--file", help="The column with the pictures."),
+    delimiter: str | None = typer.Option(None, help="What separates candidates in a cell."),
+    combine: str | None = typer.Option(None, help="Labels of several people: union or majority."),
+    encoding: str | None = typer.Option(None, help="Of a text file that is not UTF-8."),
+    format_: str | None = typer.Option(None, "--format", help="What the file is."),
+    standardize: bool = typer.Option(False, help="Bring features to one scale first."),
+    skip_bad: bool = typer.Option(False, "--skip-bad", help="Leave out what cannot be read."),
+) -> None:
+    """Say what these candidate sets can decide, and where they cannot."""
+    from fspll.annotations import read_annotations
+
+    encoded = images is not None or features is not None or text is not None
+    if groups is not None and encoded:
+        raise InputError(
+            "--groups says what belongs together; --images, --features and --text "
+            "find it out: give one of them"
+        )
+    data = read_annotations(
+        file,
+        format=format_,
+        candidates=candidates or None,
+        sample=sample,
+        annotator=annotator,
+        text=groups or text,  # a column of any text: groups are one, too
+        file=picture,
+        delimiter=delimiter,
+        combine=combine,
+        features=features,
+        encoding=encoding,
+    )
+    sets = data.candidates
+    for line in describe(sets, data):
+        out.print(line, soft_wrap=True, markup=False)
+    if groups is not None:
+        _with_groups(sets, data, data.texts or ())
+    elif encoded or data.features is not None:
+        from fspll.cli.label import encoding_bar
+        from fspll.labeling import label
+
+        with encoding_bar() as progress:
+            found = label(
+                data,
+                encoder=encoder,
+                images=images,
+                standardize=standardize,
+                skip_bad=skip_bad,
+                progress=progress,
+            )
+        _after_encoding(found)
+    else:
+        out.print(
+            "for the ceiling, say what belongs together (--groups COLUMN), or give the samples "
+            "(--images, --text or --features)",
+            soft_wrap=True,
+        )
+
+
+def describe(sets: Candidates, data: Annotations) -> list[str]:
+    """Return what the sets alone tell, line by line."""
+    import numpy as np
+
+    summary = sets.summary()
+    sizes = np.bincount(sets.sizes)
+    spread = ", ".join(f"{count} with {size}" for size, count in enumerate(sizes.tolist()) if count)
+    lines = [
+        f"{summary.n_samples} samples, {summary.n_classes} classes, "
+        f"{summary.average_size:.2f} candidates a sample ({spread})"
+    ]
+    votes = data.votes.data
+    if len(votes) and votes.min() != votes.max():
+        lines.append(f"{int(votes.sum())} votes; labels with more votes count more")
+    lines += [
+        f"always together, cannot be told apart by any sample: {_listed(group)}"
+        for group in summary.always_together
+    ]
+    counts = np.bincount(sets.matrix.indices, minlength=sets.n_classes)
+    alone = np.bincount(sets.matrix.indices[_of_single(sets)], minlength=sets.n_classes)
+    few = [f"{sets.classes[c]} ({counts[c]})" for c in np.flatnonzero(counts < 2)]
+    if few:
+        lines.append(f"too few samples that may have the label: {_listed(few)}")
+    lines.append(
+        f"{int((alone > 0).sum())} of {sets.n_classes} classes have a sample that nothing else "
+        f"can be"
+    )
+    return lines
+
+
+def _of_single(sets: Candidates) -> Any:
+    """Return where in the entries the sets of one label are."""
+    return sets.matrix.indptr[:-1][sets.sizes == 1]
+
+
+def _with_groups(sets: Candidates, data: Annotations, groups: tuple[str, ...]) -> None:
+    from fspll.diagnosis import diagnose as find
+
+    found = find(sets, list(groups))
+    for line in _named(str(found).splitlines()[1:], data.names):
+        out.print(line, soft_wrap=True, markup=False)
+
+
+def _after_encoding(found: Labeling) -> None:
+    from fspll.cli.label import percent
+    from fspll.diagnosis import diagnose as find
+
+    diagnosis = find(found.candidates, found.labels)
+    out.print("with the samples sorted by the encoder:", soft_wrap=True)
+    for line in _named(str(diagnosis).splitlines()[1:], found.names):
+        out.print(line, soft_wrap=True, markup=False)
+    out.print(
+        f"expect {percent(found.expected_accuracy)} of the labels of fspll label to be right",
+        soft_wrap=True,
+    )
+    strange = [one for one in found.undecided if one.kind == "contradiction"]
+    for one in strange[:_SHOWN]:
+        out.print(
+            f"likely contradiction: {found.names[one.index]} {one.reason}",
+            soft_wrap=True,
+            markup=False,
+        )
+    if len(strange) > _SHOWN:
+        out.print(f"and {len(strange) - _SHOWN} more contradictions", soft_wrap=True)
+
+
+def _named(lines: list[str], names: tuple[str, ...]) -> list[str]:
+    """Call samples by their names instead of their rows."""
+    import re
+
+    def name(found: re.Match[str]) -> str:
+        return f"{found[1]}{names[int(found[2])]}"
+
+    return [re.sub(r"^(.*label of )row (\d+)(?= \()", name, line) for line in lines]
+
+
+def _listed(items: list[Any]) -> str:
+    more = f" and {len(items) - _SHOWN} more" if len(items) > _SHOWN else ""
+    return ", ".join(map(str, items[:_SHOWN])) + more

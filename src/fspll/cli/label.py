@@ -1,0 +1,195 @@
+"""``fspll label``: a user's own ambiguous labels in; clean labels, a model, a review list out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+from rich.box import SIMPLE
+from rich.markup import escape
+from rich.table import Table
+
+from fspll.cli.console import err, out, progress_bar
+from fspll.errors import InputError
+
+if TYPE_CHECKING:
+    from fspll.labeling import Labeling
+
+_SHOWN = 5
+
+
+def label(
+    file: Path = typer.Argument(
+        ..., help="The labels: CSV, TSV, JSON, a Label Studio export, .mat, .npz, or a folder."
+    ),
+    folder: Path = typer.Option(..., "--out", help="The folder for the results."),
+    images: Path | None = typer.Option(None, help="The folder of the pictures."),
+    encoder: str | None = typer.Option(
+        None, help="omniglot-conv4, photos, text, features, or the path of a checkpoint."
+    ),
+    features: Path | None = typer.Option(None, help="Vectors instead: an .npy or .npz file."),
+    text: str | None = typer.Option(None, help="The column with the texts."),
+    answers: list[Path] = typer.Option(
+        [], help="Answers of a person (columns sample, answer), e.g. the review.csv of a run."
+    ),
+    candidates: list[str] = typer.Option([], help="The column of candidates; several if needed."),
+    sample: str | None = typer.Option(None, help="The column with the samples' names."),
+    annotator: str | None = typer.Option(None, help="The column that says who labelled."),
+    picture: str | None = typer.Option(None, "--file", help="The column with the pictures."),
+    delimiter: str | None = typer.Option(None, help="What separates candidates in a cell."),
+    combine: str | None = typer.Option(None, help="Labels of several people: union or majority."),
+    encoding: str | None = typer.Option(None, help="Of a text file that is not UTF-8."),
+    format_: str | None = typer.Option(None, "--format", help="What the file is."),
+    alternatives: Path | None = typer.Option(
+        None, help="For a folder a class: the table of what else pictures might be."
+    ),
+    rectifier: str = typer.Option("evidence", help="evidence, fspll (the paper's rule) or none."),
+    balanced: bool = typer.Option(False, help="All classes are about equally frequent."),
+    standardize: bool = typer.Option(False, help="Bring features to one scale first."),
+    skip_bad: bool = typer.Option(False, "--skip-bad", help="Leave out what cannot be read."),
+    overwrite: bool = typer.Option(
+        False, "--overwrite", help="Write into a folder that holds other things, too."
+    ),
+    cache: bool = typer.Option(True, help="Keep encoded samples for the next run."),
+    device: str = typer.Option("auto", help="Where to compute: auto, cpu, cuda, mps."),
+) -> None:
+    """Turn ambiguous labels into clean ones, with a model, a review list and a report."""
+    # Heavy imports wait until the command runs, so that `fspll --help` is quick.
+    from fspll.annotations import read_annotations
+    from fspll.labeling import label as find_labels
+    from fspll.labeling.saving import LABELS, check_folder
+
+    check_folder(folder, overwrite=overwrite)  # before the work, not after it
+    if (folder / LABELS).exists() and file.exists() and file.samefile(folder / LABELS):
+        raise InputError(f"--out {folder} would replace {file} itself; choose another folder")
+    if sum(one is not None for one in (images, features, text)) > 1:
+        raise InputError("give one of --images, --features and --text: samples are one of these")
+    read = read_annotations(
+        file,
+        format=format_,
+        candidates=candidates or None,
+        sample=sample,
+        annotator=annotator,
+        text=text,
+        file=picture,
+        delimiter=delimiter,
+        combine=combine,
+        features=features,
+        encoding=encoding,
+        alternatives=alternatives,
+    )
+    answered, told = gather_answers(answers, folder)
+    with encoding_bar() as progress:
+        result = find_labels(
+            read,
+            encoder=encoder,
+            images=images,
+            rectifier=rectifier,
+            answers=answered,
+            skip_bad=skip_bad,
+            standardize=standardize,
+            class_balance=balanced,
+            cache=cache,
+            device=device,
+            progress=progress,
+        )
+    result.save(folder, overwrite=overwrite, report=_reporter())
+    _show(result, folder, told)
+
+
+def gather_answers(paths: list[Path], folder: Path) -> tuple[dict[str, str], str | None]:
+    """Read answers; those that an earlier run kept in the folder count as well."""
+    from fspll.annotations import read_answers
+    from fspll.labeling.saving import ANSWERS, is_result
+
+    kept = folder / ANSWERS
+    earlier: dict[str, str] = {}
+    if is_result(folder) and kept.is_file():
+        earlier = read_answers(kept)
+    answers = dict(earlier)
+    for path in paths:
+        answers |= read_answers(path)
+    used = [name for name in earlier if answers[name] == earlier[name]]
+    told = f"{len(used)} earlier answers of {kept} are used as well" if used else None
+    return answers, told
+
+
+class encoding_bar:  # noqa: N801 - used as a function
+    """Show a bar while samples are encoded, as the context of that work."""
+
+    def __init__(self) -> None:
+        self.bar = progress_bar()
+
+    def __enter__(self) -> Callable[[int, int], None]:
+        self.bar.start()
+        self.task = self.bar.add_task("encoding", total=None)
+        return lambda done, total: self.bar.update(self.task, completed=done, total=total)
+
+    def __exit__(self, *_: Any) -> None:
+        self.bar.stop()
+
+
+def _reporter() -> Any:
+    from fspll.report.labelling import write_report
+
+    return write_report
+
+
+# -------------------------------------------------------------------- what a person reads
+
+
+def _show(result: Labeling, folder: Path, told: str | None) -> None:
+    n, open_labels = len(result), int((result.confidence < 0.9).sum())
+    classes = "1 class" if len(result.classes) == 1 else f"{len(result.classes)} classes"
+    line = f"{n} sample{'s' * (n != 1)}, {classes}"
+    if result.answers:
+        line += f", {len(result.answers)} answered by a person"
+    out.print(line, soft_wrap=True)
+    share = percent(result.expected_accuracy)
+    # Only one rectifier gives probabilities that can be taken at their word.
+    level = f"expect {share} of the labels to be right"
+    level = level if result.rectifier == "evidence" else f"mean score of the labels: {share}"
+    line = f"{n - open_labels} are at least 90% sure, {open_labels} are not"
+    out.print(f"{level}; {line}", soft_wrap=True)
+    for note in [*result.notes, *([told] if told else [])]:
+        err.print(f"[yellow]note:[/] {escape(note)}", soft_wrap=True)
+    if result.review:
+        out.print(_questions(result))
+    out.print(
+        f"labels.csv, review.csv, model.fspll and report.html are in {escape(str(folder))}",
+        soft_wrap=True,
+    )
+    if result.review:
+        out.print(
+            "Fill in the column 'answer' of review.csv, as far as you like, and run the command "
+            f"again with --answers {escape(str(folder / 'review.csv'))}",
+            soft_wrap=True,
+        )
+
+
+def percent(share: float) -> str:
+    """Return a share for people, never 100% of what is less."""
+    text = f"{share:.1%}"
+    return "over 99.9%" if text == "100.0%" and share < 1 - 1e-9 else text
+
+
+def _questions(result: Labeling) -> Table:
+    table = Table(title="What to look at first", title_justify="left", box=SIMPLE)
+    for heading in ("sample", "guess", "sure", "gain", "right then", "why"):
+        table.add_column(heading, justify="right" if heading in ("sure", "gain") else "left")
+    for question in result.review[:_SHOWN]:
+        row = question.index
+        table.add_row(
+            escape(result.names[row]),
+            escape(str(result.labels[row])),
+            f"{result.confidence[row]:.0%}",
+            f"{question.gain:.1f}",
+            percent(question.right_after),
+            escape(question.reason or "not sure"),
+        )
+    if len(result.review) > _SHOWN:
+        table.caption = f"and {len(result.review) - _SHOWN} more in review.csv"
+        table.caption_justify = "left"
+    return table

@@ -1,0 +1,97 @@
+"""A person's answers in the place of candidate sets.
+
+Shapes: n samples, l classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from fspll.candidates import Candidates
+from fspll.errors import InputError
+
+_SHOWN = 5
+
+
+def apply_answers(
+    names: tuple[str, ...],
+    classes: np.ndarray,
+    votes: sparse.csr_array,
+    answers: Mapping[str, Any],
+    *,
+    left_out: frozenset[str] = frozenset(),
+) -> tuple[np.ndarray, sparse.csr_array, np.ndarray, list[str]]:
+    """Make the sets of answered samples sets of one.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The samples.
+    classes : array of shape (l,)
+    votes : sparse array of shape (n, l)
+    answers : mapping of sample to label
+        A label outside the candidates, even a new one, is taken with a note: the person knows
+        better.
+    left_out : set of str
+        Samples that were dropped as unreadable: their answers are of no use, but no mistake.
+
+    Returns
+    -------
+    classes, votes
+        With the answers in them, and with labels that only answers have.
+    answered : bool array of shape (n,)
+    notes : list of str
+    """
+    row_of = {name: row for row, name in enumerate(names)}
+    strange = [name for name in answers if name not in row_of and name not in left_out]
+    if strange:
+        more = f" and {len(strange) - _SHOWN} more" if len(strange) > _SHOWN else ""
+        raise InputError(
+            f"answers are given for samples that do not exist: "
+            f"{', '.join(map(repr, strange[:_SHOWN]))}{more}; samples are called as in the "
+            f"column 'sample' of labels.csv, e.g. {names[0]!r}"
+        )
+    given = {row_of[name]: answer for name, answer in answers.items() if name in row_of}
+    by_text = {str(one): one for one in classes.tolist()}
+    given = {row: by_text.get(str(answer), answer) for row, answer in given.items()}
+    known = set(by_text.values())
+    new = sorted({answer for answer in given.values() if answer not in known}, key=str)
+    if new:
+        merged = Candidates.from_sets([*([c] for c in classes.tolist()), *([c] for c in new)])
+        place = {label: column for column, label in enumerate(merged.classes.tolist())}
+        moved = np.array([place[label] for label in classes.tolist()])
+        coo = votes.tocoo()
+        votes = sparse.csr_array(
+            (coo.data, (coo.coords[0], moved[coo.coords[1]])), shape=(len(names), len(place))
+        )
+        classes = merged.classes
+    column = {label: number for number, label in enumerate(classes.tolist())}
+    answered = np.zeros(len(names), dtype=bool)
+    answered[list(given)] = True
+    rows = np.array(list(given), dtype=np.int64)
+    columns = np.array([column[answer] for answer in given.values()], dtype=np.int64)
+    inside = np.asarray(votes[rows, columns]).ravel() > 0 if len(rows) else np.zeros(0, dtype=bool)
+    outside = [names[row] for row, fits in zip(rows, inside, strict=True) if not fits]
+    keep = sparse.dia_array(((~answered).astype(float)[None], [0]), shape=(len(names),) * 2)
+    fixed = sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=votes.shape)
+    votes = sparse.csr_array(keep @ votes + fixed)
+    votes.eliminate_zeros()
+    votes.sort_indices()
+    return classes, votes, answered, _notes(outside, new)
+
+
+def _notes(outside: list[str], new: list[Any]) -> list[str]:
+    notes = []
+    if outside:
+        more = f" and {len(outside) - _SHOWN} more" if len(outside) > _SHOWN else ""
+        notes.append(
+            f"{len(outside)} answer{'s' * (len(outside) != 1)} not among the candidates "
+            f"(taken all the same): {', '.join(outside[:_SHOWN])}{more}"
+        )
+    if new:
+        notes.append(f"labels that only answers have: {', '.join(map(str, new))}")
+    return notes

@@ -1,0 +1,145 @@
+"""Why a label is not settled.
+
+Shapes: n samples, l classes; groups are as many as classes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fspll.candidates import Candidates
+
+SURE = 0.9  # probability from which a label counts as settled
+FEW = 1.5  # samples that a class is expected to have, below which it has too few
+# A set lacks its label about as often as this: what is less likely by place is a contradiction.
+UNLIKELY = 0.01
+_SHOWN = 6
+
+
+@dataclass(frozen=True)
+class Undecided:
+    """A sample whose label is not settled, or that contradicts its candidate set.
+
+    Attributes
+    ----------
+    index : int
+        Its row.
+    kind : {"twins", "naming", "contradiction", "few", "between"}
+        "twins": its labels always come together, so that no sample tells them apart. "naming":
+        the sets leave open what its whole group is called. "contradiction": it lies among samples
+        of a label that is not among its candidates. "few": a label that it may have has hardly a
+        sample of its own. "between": it lies between two classes.
+    reason : str
+        The same in words, with the labels.
+    labels : tuple of label
+        The labels in question.
+    """
+
+    index: int
+    kind: str
+    reason: str
+    labels: tuple[Any, ...]
+
+
+def find_undecided(
+    candidates: Candidates,
+    confidence: np.ndarray,
+    top: np.ndarray,
+    second: np.ndarray,
+    label_mass: np.ndarray,
+    by_place: np.ndarray | None,
+    naming: np.ndarray | None,
+    answered: np.ndarray,
+) -> list[Undecided]:
+    """Explain every label that is less than :data:`SURE`, and every contradiction.
+
+    Parameters
+    ----------
+    candidates : Candidates
+    confidence : array of shape (n,)
+    top, second : int arrays of shape (n,)
+        Columns of the two likeliest candidates; -1 where there is no second.
+    label_mass : array of shape (l,)
+        How many samples each label is expected to have.
+    by_place : array of shape (n, l), optional
+        Probability to belong to each group, by place alone.
+    naming : array of shape (l, l), optional
+        Probability that a group carries a label.
+    answered : bool array of shape (n,)
+        What a person has settled needs no reason.
+    """
+    twins = _twin_groups(candidates)
+    looks_like, strange = _contradictions(candidates, by_place, naming)
+    found = []
+    for row in np.flatnonzero(~answered & (strange | (confidence < SURE))).tolist():
+        if strange[row]:
+            found.append(_contradiction(row, candidates, int(looks_like[row])))
+        else:
+            group = -1 if by_place is None else int(by_place[row].argmax())
+            names = None if naming is None else naming[group]
+            found.append(
+                _reason(row, candidates, int(top[row]), int(second[row]), twins, names, label_mass)
+            )
+    return found
+
+
+def _twin_groups(candidates: Candidates) -> dict[int, int]:
+    """Return, for columns that occur in the same sets as others, the number of their group."""
+    column = {label: number for number, label in enumerate(candidates.classes.tolist())}
+    groups = candidates.summary().always_together
+    return {column[label]: number for number, group in enumerate(groups) for label in group}
+
+
+def _contradictions(
+    candidates: Candidates, by_place: np.ndarray | None, naming: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return what each sample looks like, and whether that rules its candidates out."""
+    if by_place is None or naming is None:
+        nothing = np.zeros(len(candidates), dtype=np.int64)
+        return nothing, nothing.astype(bool)
+    place = by_place @ naming
+    inside = (place * candidates.mask).sum(axis=1)
+    return place.argmax(axis=1), inside < UNLIKELY
+
+
+def _contradiction(row: int, candidates: Candidates, looks_like: int) -> Undecided:
+    label = candidates.classes[looks_like].item()
+    labels = candidates.names(row)
+    reason = f"lies among samples of {label}, which is not among its candidates ({_listed(labels)})"
+    return Undecided(row, "contradiction", reason, (label, *labels))
+
+
+def _reason(
+    row: int,
+    candidates: Candidates,
+    top: int,
+    second: int,
+    twins: dict[int, int],
+    names: np.ndarray | None,
+    label_mass: np.ndarray,
+) -> Undecided:
+    classes = candidates.classes
+    labels = tuple(classes[[top, second]].tolist())
+    both = f"{labels[0]} and {labels[1]}"
+    if top in twins and twins[top] == twins.get(second):
+        reason = f"{both} always come together: no sample tells them apart"
+        return Undecided(row, "twins", reason, labels)
+    if names is not None and names.max() < SURE:
+        likely = np.argsort(-names, kind="stable")
+        open_names = classes[[c for c in likely if names[c] > 0.05]].tolist()
+        reason = f"the sets leave open whether its group is {_listed(open_names, ' or ')}"
+        return Undecided(row, "naming", reason, tuple(open_names))
+    few = [c for c in (top, second) if label_mass[c] < FEW]
+    if few:
+        label = classes[few[0]]
+        reason = f"hardly any sample of {label} is known, so {both} are hard to tell apart"
+        return Undecided(row, "few", reason, labels)
+    return Undecided(row, "between", f"lies between {both}", labels)
+
+
+def _listed(items: list[Any], between: str = ", ") -> str:
+    more = f" and {len(items) - _SHOWN} more" if len(items) > _SHOWN else ""
+    return between.join(map(str, items[:_SHOWN])) + more

@@ -1,0 +1,154 @@
+"""What labelling found, as one object.
+
+Shapes: n samples, l classes, m features, T rounds of rectification.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from fspll.candidates import Candidates
+from fspll.classifier import FsPLLClassifier
+from fspll.embeddings import Unreadable
+from fspll.labeling.reasons import Undecided
+from fspll.labeling.review import Question
+
+if TYPE_CHECKING:
+    from fspll.labeling.saving import Reporter
+
+
+@dataclass(frozen=True, eq=False)
+class Rounds:
+    """How labels and prototypes moved, round 0 being the start.
+
+    Attributes
+    ----------
+    prototypes : array of shape (T + 1, l, m)
+        Class means; zeros for a class that is nobody's candidate.
+    labels : int array of shape (T + 1, n)
+        The column of the likeliest label of every sample. For "evidence" this is the belief before
+        groups are named, so that the last round may differ from the result.
+    """
+
+    prototypes: np.ndarray
+    labels: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Labeling:
+    """Clean labels with everything needed to trust, question and use them.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The samples.
+    classes : ndarray of shape (l,)
+        The labels that occur, as ``candidates.classes``.
+    labels : ndarray of shape (n,)
+        The likeliest candidate of every sample.
+    confidence : ndarray of shape (n,)
+        The probability that this label is right. With the rectifier "evidence" it can be taken at
+        its word as long as every set holds the true label; with the others it is a score.
+    runner_up : tuple of label or None
+        The second likeliest candidate; None where there is only one.
+    margin : ndarray of shape (n,)
+        Probability of the label less that of the runner-up.
+    candidates : Candidates
+        The sets that were used: those of the annotators, with the answers in their place.
+    probabilities : sparse array of shape (n, l)
+        The probability of every candidate.
+    features : array of shape (n, m)
+        What the encoder made of the samples.
+    classifier : FsPLLClassifier
+        Fitted; predicts new samples, and can be saved.
+    encoder : str
+        The name of the encoder.
+    rectifier : str
+    review : list of Question
+        What to show a person first.
+    undecided : list of Undecided
+        Samples whose label is not settled, and samples that contradict their sets; with reasons.
+    answers : dict of str to label
+        What a person answered, by sample.
+    answered : bool ndarray of shape (n,)
+    rounds : Rounds or None
+        For the map of the report; None when there are too many samples to keep them.
+    notes : list of str
+        What a user should know about this run.
+    unreadable : list of Unreadable
+        Samples that were left out.
+    pictures : tuple of Path or None
+        The file of every sample, where samples are pictures.
+    texts : tuple of str or None
+        The text of every sample, where samples are texts.
+    """
+
+    names: tuple[str, ...]
+    labels: np.ndarray
+    confidence: np.ndarray
+    runner_up: tuple[Any, ...]
+    margin: np.ndarray
+    candidates: Candidates
+    probabilities: sparse.csr_array
+    features: np.ndarray
+    classifier: FsPLLClassifier
+    encoder: str
+    review: list[Question]
+    undecided: list[Undecided]
+    answers: dict[str, Any] = field(default_factory=dict)
+    answered: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    rounds: Rounds | None = None
+    notes: list[str] = field(default_factory=list)
+    unreadable: list[Unreadable] = field(default_factory=list)
+    pictures: tuple[Path, ...] | None = None
+    texts: tuple[str, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def classes(self) -> np.ndarray:
+        """The labels that occur, of shape (l,)."""
+        return self.candidates.classes
+
+    @property
+    def rectifier(self) -> str:
+        """The rule that weighed the candidates."""
+        return self.classifier.rectifier
+
+    @property
+    def expected_accuracy(self) -> float:
+        """The share of right labels to expect: the mean confidence."""
+        return float(self.confidence.mean())
+
+    def save(
+        self, folder: Path | str, *, overwrite: bool = False, report: Reporter | None = None
+    ) -> None:
+        """Write ``labels.csv``, ``review.csv``, ``answers.csv`` and the model into a folder.
+
+        Parameters
+        ----------
+        folder : path
+            Made if it does not exist. An earlier result is replaced file by file, each whole.
+        overwrite : bool, default=False
+            Also write into a folder that holds other things; files of other names stay.
+        report : callable, optional
+            Called as ``report(labeling, path, pictures)`` to write ``report.html``; see
+            ``fspll.report.labelling.write_report``.
+        """
+        from fspll.labeling.saving import save
+
+        save(self, Path(folder), overwrite=overwrite, report=report)
+
+    def __str__(self) -> str:
+        sure = int((self.confidence >= 0.9).sum())
+        return (
+            f"{len(self)} samples, {len(self.classes)} classes; "
+            f"{self.expected_accuracy:.1%} of the labels are expected to be right, "
+            f"{sure} of them with at least 90%"
+        )

@@ -1,0 +1,249 @@
+"""What to ask a person first: the answers from which most labels are expected to become right.
+
+The model behind the labels (:mod:`fspll.evidence`) says how likely each sample belongs to each
+group, and how likely each group carries each label. An answer settles its sample; it may also tell
+what a whole group is called, and through it what other groups are not called. The gain of a
+question is the expected number of labels that become right by the answer, over the answers that are
+possible, with the groups where they are. (This is the expected error reduction of Roy and McCallum,
+2001, of which a question's own share is the doubt in its label.)
+
+Questions are chosen one after the other; each is weighed as if those before it had been answered
+with their likeliest label.
+
+Shapes: n samples, l classes that occur; groups are as many as classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fspll.naming import PREFERENCE, SURE, matching_marginals
+
+OPEN = 0.98  # a group whose name is less sure than this may be worth a question
+LEAST_GAIN = 0.01  # labels more to expect right
+AT_MOST = 100  # questions
+_PER_GROUP = 2  # members of an open group that are weighed
+_LEAST_ANSWER = 0.01  # probability from which an answer is considered
+_LEAST = 1e-12
+_ENTRIES_AT_ONCE = 1 << 22
+_MOST_ENTRIES = 1 << 25  # that the choice of a question may cost
+_ROUNDS = 100  # about so many passes over (l, l) entries find the names of the groups
+_NEWS = 1e-3  # a change of names by less than this changes no gain
+MOST_CLASSES = 256  # up to which groups are looked at
+
+
+@dataclass(frozen=True)
+class Question:
+    """A sample whose true label is worth asking for.
+
+    Attributes
+    ----------
+    index : int
+        Its row.
+    candidates : tuple of label
+        Its candidates, the likeliest first.
+    gain : float
+        How many labels are expected to become right by the answer, given those before it.
+    right_after : float
+        The share of right labels to expect then.
+    reason : str
+        Why it is asked; empty where it is only less than sure.
+    """
+
+    index: int
+    candidates: tuple[Any, ...]
+    gain: float
+    right_after: float
+    reason: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """What is known of one task, for classes that occur.
+
+    Attributes
+    ----------
+    by_place : float64 array of shape (n, l)
+        Probability to belong to each group by place.
+    member : float64 array of shape (n, l)
+        What groups are named by; see :class:`fspll.evidence.Explained`.
+    weight : float64 array of shape (n, l)
+        Zero off the candidates; else the prior of a candidate over the mean prior of its set.
+    """
+
+    by_place: np.ndarray
+    member: np.ndarray
+    weight: np.ndarray
+
+
+def choose_questions(
+    confidence: np.ndarray, groups: Groups | None, *, at_most: int = AT_MOST
+) -> list[tuple[int, float, float]]:
+    """Return (row, gain, share right after), the most useful question first.
+
+    Parameters
+    ----------
+    confidence : array of shape (n,)
+        Probability that the label is right.
+    groups : Groups, optional
+        Without them a question is worth the doubt in its own label.
+    at_most : int
+    """
+    n = len(confidence)
+    right = float(confidence.sum())
+    if groups is None or groups.weight.shape[1] > MOST_CLASSES:
+        order = np.argsort(confidence, kind="stable")[:at_most]
+        chosen = []
+        for row in order[1 - confidence[order] >= LEAST_GAIN]:
+            right += 1 - float(confidence[row])
+            chosen.append((int(row), 1 - float(confidence[row]), right / n))
+        return chosen
+    state = _State(confidence, groups)
+    chosen = []
+    while len(chosen) < at_most:
+        row, gain = state.best()
+        if gain < LEAST_GAIN:
+            break
+        right = min(float(n), right + gain)
+        chosen.append((row, gain, right / n))
+        state.answer(row)
+    return chosen
+
+
+class _State:
+    """The beliefs after the questions so far, were they answered with the likeliest label."""
+
+    def __init__(self, confidence: np.ndarray, groups: Groups) -> None:
+        self.rows = np.flatnonzero((groups.weight > 0).sum(axis=1) > 1)  # the others are settled
+        self.confidence = confidence.copy()
+        self.place = torch.from_numpy(groups.by_place)
+        self.member = torch.from_numpy(groups.member).clamp(max=SURE)
+        self.weight = torch.from_numpy(groups.weight)
+        self.group = groups.by_place.argmax(axis=1)
+        self.asked = np.zeros(len(confidence), dtype=bool)
+        n_classes = groups.weight.shape[1]
+        self.identity = torch.eye(n_classes, dtype=torch.float64)
+        self.score = torch.zeros(n_classes, n_classes, dtype=torch.float64)
+        self._listen()
+        self.weighed: dict[int, float] = {}
+        self._believe()
+
+    def _listen(self) -> None:
+        """Add up what all samples tell: as :meth:`_told`, label by label."""
+        width = (self.weight > 0).sum(dim=-1, keepdim=True)
+        lacks = ((1 - self.member) * width / self.weight.shape[1]).log()
+        self.score += lacks.sum(dim=0).unsqueeze(-1)
+        for label in range(self.weight.shape[1]):
+            rows = self.weight[:, label].nonzero().flatten()
+            holds = self.member[rows] * self.weight[rows, label, None] + lacks[rows].exp()
+            self.score[:, label] += (holds.log() - lacks[rows]).sum(dim=0)
+
+    def _told(self, row: int, weight: Tensor) -> Tensor:
+        """Log-likelihood of one sample's set, by group and label, (l, l)."""
+        member = self.member[row].unsqueeze(-1)
+        chance = float((weight > 0).sum()) / len(weight)
+        return (member * weight + (1 - member) * chance).log()
+
+    def _naming(self, score: Tensor) -> Tensor:
+        """Return the probability that each group carries each label, (..., l, l)."""
+        weight = (score - score.amax(dim=-1, keepdim=True)).exp().clamp_min(_LEAST)
+        return (1 - PREFERENCE) * matching_marginals(weight) + PREFERENCE * self.identity
+
+    def _beliefs(self, naming: Tensor) -> Tensor:
+        """Return the probability of every candidate of the ambiguous samples, (..., r, l)."""
+        share = (self.place[self.rows] @ naming) * self.weight[self.rows]
+        return share / share.sum(dim=-1, keepdim=True).clamp_min(_LEAST)
+
+    def _believe(self) -> None:
+        before = getattr(self, "naming", None)
+        self.naming = self._naming(self.score[None])[0]
+        if before is not None and float((self.naming - before).abs().max()) > _NEWS:
+            self.weighed.clear()
+        self.is_open = bool((self.naming.amax(dim=-1) < OPEN).any())
+        self.belief = self._beliefs(self.naming)
+        self.sure = self.belief.amax(dim=-1)
+
+    # ---------------------------------------------------------------- choosing
+
+    def best(self) -> tuple[int, float]:
+        """Return the best question and its gain."""
+        doubt = np.where(self.asked, 0.0, 1 - self.confidence)
+        row = int(doubt.argmax())
+        best = row, float(doubt[row])
+        for member in self._worth_weighing():
+            gain = self.weighed.get(member)
+            if gain is None:
+                gain = self.weighed[member] = self._gain(member)
+            # Equal gains go to the first, whatever rounding says.
+            if gain > best[1] + 1e-9:
+                best = member, gain
+        return best
+
+    def _worth_weighing(self) -> list[int]:
+        """Return members of groups whose name is open, the surest members first."""
+        open_groups = (self.naming.amax(dim=-1) < OPEN).nonzero().flatten().tolist()
+        free = self.rows[~self.asked[self.rows]]
+        sizes = np.bincount(self.group[self.rows], minlength=len(self.naming))
+        chosen: list[int] = []
+        for group in sorted(open_groups, key=lambda g: -sizes[g]):
+            members = free[self.group[free] == group]
+            place = self.place[members, group].numpy().round(6)
+            width = (self.weight[members] > 0).sum(dim=-1).numpy()
+            chosen += members[np.lexsort((width, -place))][:_PER_GROUP].tolist()
+        n_classes = len(self.naming)
+        cost = 4 * n_classes * (len(self.rows) + _ROUNDS * n_classes)
+        return chosen[: max(2, _MOST_ENTRIES // cost)]
+
+    def _gain(self, row: int) -> float:
+        """Labels that are expected to become right by the answer for one sample."""
+        at = int(np.searchsorted(self.rows, row))
+        share = self.belief[at]
+        answers = (share >= _LEAST_ANSWER).nonzero().flatten()
+        chance = share[answers] / share[answers].sum()
+        before = self.score - self._told(row, self.weight[row])
+        scores = torch.stack([before + self._told(row, self.identity[c]) for c in answers])
+        others = torch.ones(len(self.rows), dtype=torch.float64)
+        others[at] = 0
+        others[torch.from_numpy(self.asked[self.rows])] = 0
+        now = float(self.sure @ others)
+        then = 0.0
+        size = max(1, _ENTRIES_AT_ONCE // max(1, self.belief.numel()))
+        for part, weight in zip(scores.split(size), chance.split(size), strict=True):
+            sure = self._beliefs(self._naming(part)).amax(dim=-1)
+            then += float(weight @ (sure @ others))
+        # An answer never misleads: less than nothing is an error of the approximate marginals.
+        return 1 - float(self.confidence[row]) + max(0.0, then - now)
+
+    def answer(self, row: int) -> None:
+        """Take the likeliest answer for a sample as given."""
+        self.asked[row] = True
+        at = int(np.searchsorted(self.rows, row))
+        # Where every name is settled, an answer that confirms one changes nothing else.
+        if self.is_open and at < len(self.rows) and self.rows[at] == row:
+            label = int(self.belief[at].argmax())
+            self.score += self._told(row, self.identity[label]) - self._told(row, self.weight[row])
+            was = self.sure.numpy()
+            self._believe()
+            # What was known before stays: the change is the model's, the level the labels' own.
+            change = self.sure.numpy() - was
+            level = self.confidence[self.rows] + change
+            self.confidence[self.rows] = level.clip(self.confidence[self.rows], 1.0)
+        self.confidence[row] = 1.0
+
+
+def questions_of(
+    chosen: Sequence[tuple[int, float, float]],
+    ordered: Sequence[tuple[Any, ...]],
+    reasons: dict[int, str],
+) -> list[Question]:
+    """Put words to the chosen rows; ``ordered`` has their candidates, the likeliest first."""
+    return [
+        Question(row, labels, gain, after, reasons.get(row, ""))
+        for (row, gain, after), labels in zip(chosen, ordered, strict=True)
+    ]

@@ -1,0 +1,236 @@
+"""Where the samples of annotations are, and how they become features."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fspll.annotations.samples import Annotations
+from fspll.embeddings import (
+    Embedding,
+    FunctionEncoder,
+    Unreadable,
+    encode_cached,
+    load_embedding,
+    standardizer,
+)
+from fspll.embeddings.cached import complaint
+from fspll.embeddings.text import TextEncoder
+from fspll.errors import DataError, InputError
+
+FEATURES = "features"  # the name of no encoder: vectors as they are
+_SHOWN = 3
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Samples that could be read, as features.
+
+    Attributes
+    ----------
+    features : array of shape (n, m)
+    kept : int array of shape (n,)
+        Their rows among the annotations.
+    encoder : Embedding or None
+        What makes such features of new samples; None when these are vectors as they are.
+    name : str
+        The encoder's, for people.
+    pictures : tuple of Path or None
+    unreadable : list of Unreadable
+    """
+
+    features: np.ndarray
+    kept: np.ndarray
+    encoder: Embedding | None
+    name: str
+    pictures: tuple[Path, ...] | None = None
+    unreadable: list[Unreadable] | None = None
+
+
+def prepare(
+    data: Annotations,
+    encoder: Any,
+    images: Path | str | None,
+    *,
+    standardize: bool,
+    skip_bad: bool,
+    cache: bool,
+    device: str,
+    progress: Progress | None,
+) -> Prepared:
+    """Encode the samples of annotations by whatever ``encoder`` names."""
+    if encoder is None:
+        encoder = _usual_encoder(data, images)
+    if isinstance(encoder, str) and encoder == FEATURES:
+        return _vectors(data, standardize)
+    if standardize:
+        raise InputError("standardize is for encoder='features'; an encoder has its own scale")
+    loaded = load_embedding(encoder, device)
+    paths = None
+    missing: dict[int, str] = {}
+    own = isinstance(loaded, FunctionEncoder)  # takes texts as well as anything
+    if isinstance(loaded, TextEncoder) or (own and data.texts is not None and images is None):
+        samples: list[Any] = list(_texts(data))
+    elif data.features is not None and data.files is None and images is None:
+        samples = list(data.features)
+    else:
+        paths, missing = find_pictures(data, images)
+        samples = list(paths)
+    readable = [row for row in range(len(samples)) if row not in missing]
+    names = [_called(data, row, paths) for row in range(len(samples))]
+    bad = [Unreadable(row, names[row], reason) for row, reason in missing.items()]
+    if bad and not skip_bad:
+        # Those that are there may be damaged as well: one message for all.
+        bad += _damaged(loaded, samples, readable, names, cache, progress)
+        raise DataError(complaint(sorted(bad, key=lambda one: one.index), len(samples)))
+    if not readable:
+        raise DataError(complaint(bad, len(samples)))
+    found = encode_cached(
+        loaded,
+        [samples[row] for row in readable],
+        names=[names[row] for row in readable],
+        skip_bad=skip_bad,
+        cache=cache,
+        progress=progress,
+    )
+    kept = np.array(readable)[found.kept]
+    bad += [Unreadable(readable[one.index], one.name, one.reason) for one in found.unreadable]
+    return Prepared(
+        found.features,
+        kept,
+        loaded,
+        loaded.name,
+        None if paths is None else tuple(paths[row] for row in kept),
+        sorted(bad, key=lambda one: one.index),
+    )
+
+
+def _usual_encoder(data: Annotations, images: Path | str | None) -> str:
+    if images is None and data.features is not None:
+        return FEATURES
+    if images is None and data.texts is not None:
+        return "text"
+    raise InputError(
+        "say what turns the samples into features: encoder='omniglot-conv4' for drawn characters, "
+        "'photos' for photos, 'text' for texts, 'features' for vectors, or the path of a checkpoint"
+    )
+
+
+def _vectors(data: Annotations, standardize: bool) -> Prepared:
+    if data.features is None:
+        raise InputError(
+            "encoder='features' needs vectors, but the annotations have none; give them with "
+            "read_annotations(..., features=FILE) (--features FILE)"
+        )
+    kept = np.arange(len(data))
+    if not standardize:
+        return Prepared(data.features, kept, None, FEATURES, unreadable=[])
+    encoder = standardizer(data.features)
+    return Prepared(encoder.encode(data.features), kept, encoder, "standardised features", None, [])
+
+
+def _texts(data: Annotations) -> tuple[str, ...]:
+    if data.texts is None:
+        raise InputError(
+            "the encoder takes texts, but the annotations have none; name their column with "
+            "read_annotations(..., text=COLUMN) (--text COLUMN)"
+        )
+    return data.texts
+
+
+def _called(data: Annotations, row: int, paths: list[Path] | None) -> str:
+    if paths is None:
+        return f"{data.names[row]} ({data.origins[row]})"
+    return f"{paths[row]} ({data.origins[row]})"
+
+
+def _damaged(
+    encoder: Embedding,
+    samples: list[Any],
+    rows: list[int],
+    names: list[str],
+    cache: bool,
+    progress: Progress | None,
+) -> list[Unreadable]:
+    """Return those of the files that are there which cannot be read."""
+    if not rows:
+        return []
+    chosen = [samples[row] for row in rows]
+    called = [names[row] for row in rows]
+    try:
+        found = encode_cached(
+            encoder, chosen, names=called, skip_bad=True, cache=cache, progress=progress
+        )
+    except DataError:  # not one of them
+        return [Unreadable(row, names[row], "cannot be read") for row in rows]
+    return [Unreadable(rows[one.index], one.name, one.reason) for one in found.unreadable]
+
+
+# -------------------------------------------------------------------- pictures
+
+
+def find_pictures(
+    data: Annotations, images: Path | str | None
+) -> tuple[list[Path], dict[int, str]]:
+    """Return the file of every sample, and why some cannot be found.
+
+    A sample's file is looked for as it is written, below the folder. Where there is no such file,
+    one with the same name in any folder below will do, or one that only lacks its ending, provided
+    there is no other.
+    """
+    root = None if images is None else Path(images).expanduser()
+    if root is not None and not root.is_dir():
+        raise DataError(f"{root} is not a folder of pictures")
+    written = data.files if data.files is not None else data.names
+    index: dict[str, list[Path]] | None = None
+    paths: list[Path] = []
+    missing: dict[int, str] = {}
+    for row, name in enumerate(written):
+        path = _as_written(name, root)
+        if path is None and root is not None:
+            index = _index(root) if index is None else index
+            path, reason = _by_name(name, index, root)
+            if path is None:
+                missing[row] = reason
+        elif path is None:
+            missing[row] = "does not exist (say where the pictures are: images=FOLDER, --images)"
+        paths.append(path or Path(name))
+    return paths, missing
+
+
+def _as_written(name: str, root: Path | None) -> Path | None:
+    try:
+        path = Path(name) if root is None else root / name  # an absolute name stays as it is
+        return path if path.is_file() else None
+    except (OSError, ValueError):  # too long a name, or one with a NUL
+        return None
+
+
+def _index(root: Path) -> dict[str, list[Path]]:
+    """Return the files below a folder by their names, with and without endings."""
+    found: dict[str, list[Path]] = {}
+    for folder, folders, files in os.walk(root):
+        folders.sort()
+        for file in sorted(files):
+            path = Path(folder, file)
+            for name in {file, path.stem}:
+                found.setdefault(name, []).append(path)
+    return found
+
+
+def _by_name(name: str, index: dict[str, list[Path]], root: Path) -> tuple[Path | None, str]:
+    last = name.replace("\\", "/").rstrip("/").rpartition("/")[2]
+    found = index.get(last, [])
+    if len(found) == 1:
+        return found[0], ""
+    if not found:
+        return None, f"is not in {root}"
+    shown = ", ".join(str(path.relative_to(root)) for path in found[:_SHOWN])
+    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    return None, f"may be any of {shown}{more} in {root}; write the folder before its name"

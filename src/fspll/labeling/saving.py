@@ -1,0 +1,130 @@
+"""Results in a folder, and the model of such a folder."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fspll.annotations.writing import join_candidates, write_table
+from fspll.classifier import FsPLLClassifier
+from fspll.embeddings import TEXT, load_embedding
+from fspll.errors import DataError
+from fspll.modelfile import FORMAT
+
+if TYPE_CHECKING:
+    from fspll.labeling.result import Labeling
+
+LABELS, REVIEW, ANSWERS, MODEL, REPORT = (
+    "labels.csv",
+    "review.csv",
+    "answers.csv",
+    "model.fspll",
+    "report.html",
+)
+LABEL_COLUMNS = ("sample", "label", "confidence", "runner_up", "margin", "candidates")
+REVIEW_COLUMNS = (
+    "sample",
+    "answer",
+    "guess",
+    "confidence",
+    "expected_gain",
+    "right_after",
+    "candidates",
+    "reason",
+)
+
+
+# Writes a result as a page: report(labeling, path, pictures).
+Reporter = Callable[["Labeling", Path, "Sequence[Path] | None"], None]
+
+
+def save(
+    labeling: Labeling, folder: Path, *, overwrite: bool = False, report: Reporter | None = None
+) -> None:
+    """Write everything a result consists of, each file whole; see :meth:`Labeling.save`."""
+    check_folder(folder, overwrite=overwrite)
+    if labeling.answers:
+        # First: a review list that held them is about to be replaced.
+        write_table(folder / ANSWERS, ("sample", "answer"), list(labeling.answers.items()))
+    labeling.classifier.save(folder / MODEL)
+    write_table(folder / LABELS, LABEL_COLUMNS, _label_rows(labeling))
+    write_table(folder / REVIEW, REVIEW_COLUMNS, _review_rows(labeling))
+    if report is not None:
+        report(labeling, folder / REPORT, labeling.pictures)
+
+
+def check_folder(folder: Path, *, overwrite: bool = False) -> None:
+    """Refuse a folder that holds something else than an earlier result."""
+    if folder.exists() and not folder.is_dir():
+        raise DataError(f"{folder} is a file; name a folder for the results")
+    if overwrite or not folder.is_dir() or not any(folder.iterdir()):
+        return
+    if not is_result(folder):
+        raise DataError(
+            f"{folder} holds other things than results of fspll label; choose another folder, or "
+            f"write into it all the same with overwrite=True (--overwrite)"
+        )
+
+
+def is_result(folder: Path) -> bool:
+    """Tell whether a folder holds an earlier result: a table of labels with our columns."""
+    try:
+        with (folder / LABELS).open(encoding="utf-8", newline="") as file:
+            header = next(csv.reader(file), [])
+    except (OSError, ValueError, csv.Error):
+        return False
+    return tuple(header) == LABEL_COLUMNS and (folder / MODEL).is_file()
+
+
+def _label_rows(labeling: Labeling) -> Iterator[Sequence[Any]]:
+    sets = [list(map(str, labeling.candidates.names(row))) for row in range(len(labeling))]
+    return zip(
+        labeling.names,
+        labeling.labels.tolist(),
+        (f"{one:.4f}" for one in labeling.confidence),
+        labeling.runner_up,
+        (f"{one:.4f}" for one in labeling.margin),
+        join_candidates(sets),
+        strict=True,
+    )
+
+
+def _review_rows(labeling: Labeling) -> Iterator[Sequence[Any]]:
+    sets = join_candidates([list(map(str, one.candidates)) for one in labeling.review])
+    for question, candidates in zip(labeling.review, sets, strict=True):
+        row = question.index
+        yield (
+            labeling.names[row],
+            None,  # for the person to fill in
+            labeling.labels[row],
+            f"{labeling.confidence[row]:.4f}",
+            f"{question.gain:.3f}",
+            f"{question.right_after:.4f}",
+            candidates,
+            question.reason,
+        )
+
+
+def load_model(path: Path | str, *, encoder: Any = None, device: str = "auto") -> FsPLLClassifier:
+    """Read the model of a result, or any saved classifier, ready to take new samples.
+
+    Parameters
+    ----------
+    path : path
+        The file, or the folder of a result.
+    encoder : optional
+        Replaces the stored encoder; needed when it was a function of yours.
+    device : str, default="auto"
+        Where an encoder computes that comes with an installed package.
+    """
+    path = Path(path)
+    if path.is_dir():
+        path = path / MODEL
+    if encoder is None:
+        _, metadata = FORMAT.read(path, with_tensors=False)
+        stored = metadata.get("embedding")
+        if isinstance(stored, dict) and stored.get("name") == TEXT and not stored.get("network"):
+            encoder = load_embedding(TEXT, device)  # its weights are in a package
+    return FsPLLClassifier.load(path, embedding=encoder)

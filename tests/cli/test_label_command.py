@@ -1,0 +1,233 @@
+"""``fspll label`` as a person runs it: a folder and a table in, four files out."""
+
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from fspll.annotations import read_annotations, read_answers
+from fspll.candidates import corrupt
+from fspll.cli import label as command
+from fspll.datasets import load_glyphs
+from fspll.labeling import load_model
+
+NAMES = np.repeat(["alpha", "beta", "gamma", "delta"], 6)
+
+
+@pytest.fixture(scope="module")
+def glyphs():
+    drawn = load_glyphs(12, 6, split="test")
+    return drawn.images[np.concatenate([np.flatnonzero(drawn.labels == c) for c in range(4)])]
+
+
+@pytest.fixture(autouse=True)
+def pages(monkeypatch):
+    """Note the pages that are asked for, and write something small in their place."""
+    asked = []
+
+    def write(result, path, pictures):
+        asked.append((result, pictures))
+        path.write_text("<html></html>", encoding="utf-8")
+
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(command, "_reporter", lambda: write)
+    return asked
+
+
+@pytest.fixture
+def images(tmp_path, glyphs):
+    folder = tmp_path / "images"
+    folder.mkdir()
+    for row, picture in enumerate(glyphs):
+        Image.fromarray(picture).save(folder / f"{row:02}.png")
+    return folder
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Write a table, with a byte-order mark as spreadsheets do; return its path."""
+
+    def table(sets, name="labels.csv", files=None):
+        lines = ["file,candidates"]
+        files = files or [f"{row:02}.png" for row in range(len(sets))]
+        lines += [f"{file},{'|'.join(s)}" for file, s in zip(files, sets, strict=True)]
+        path = tmp_path / name
+        path.write_bytes(b"\xef\xbb\xbf" + ("\r\n".join(lines) + "\r\n").encode())
+        return path
+
+    return table
+
+
+def sets_of(seed=0):
+    made = corrupt(NAMES, p=1, r=1, rng=np.random.default_rng(seed))
+    return [made.names(row) for row in range(len(made))]
+
+
+def rows(path):
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_pictures_to_labels_model_and_review(run, tmp_path, images, table, pages):
+    out = tmp_path / "out"
+    given = ("label", table(sets_of()), "--images", images, "--encoder", "omniglot-conv4")
+    code, told, complaints = run(*given, "--out", out)
+    assert (code, complaints) == (0, "")
+    assert "24 samples, 4 classes" in told
+    assert "of the labels to be right" in told
+    assert f"report.html are in {out}" in told
+    found = rows(out / "labels.csv")
+    assert [row["sample"] for row in found] == [f"{row:02}.png" for row in range(24)]
+    assert np.mean([row["label"] for row in found] == NAMES) > 0.95
+    ((_, pictures),) = pages
+    assert pictures[3] == images / "03.png"
+    assert load_model(out).predict([images / "00.png"]).tolist() == ["alpha"]
+    # Once more into the same folder, and with other settings.
+    assert run(*given, "--out", out, "--rectifier", "fspll", "--no-cache")[0] == 0
+    assert "mean score" in run(*given, "--out", out, "--rectifier", "none")[1]
+
+
+def test_answers_are_used_and_kept(run, tmp_path, images, table):
+    sets = [["alpha", "beta"] if name in ("alpha", "beta") else [name] for name in NAMES]
+    out = tmp_path / "out"
+    given = ("label", table(sets), "--images", images, "--encoder", "omniglot-conv4", "--out", out)
+    _, told, _ = run(*given)
+    assert "alpha and beta always come together" in told
+    assert f"--answers {out / 'review.csv'}" in told
+    review = rows(out / "review.csv")
+    truth = {f"{row:02}.png": name for row, name in enumerate(NAMES)}
+    assert float(review[0]["expected_gain"]) > 3
+    with (out / "review.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, review[0])
+        writer.writeheader()
+        writer.writerows([{**review[0], "answer": truth[review[0]["sample"]]}, *review[1:]])
+    code, told, complaints = run(*given, "--answers", out / "review.csv")
+    assert (code, complaints) == (0, "")
+    assert "1 answered by a person" in told
+    assert [row["label"] for row in rows(out / "labels.csv")] == NAMES.tolist()
+    assert read_answers(out / "answers.csv") == {review[0]["sample"]: truth[review[0]["sample"]]}
+    # The list was replaced; the answers were not lost with it.
+    _, told, complaints = run(*given)
+    assert "1 answered by a person" in told
+    assert f"1 earlier answers of {out / 'answers.csv'} are used as well" in complaints
+
+
+def test_an_answer_outside_the_candidates_is_noted(run, tmp_path, images, table):
+    answers = tmp_path / "answers.csv"
+    answers.write_text("sample,answer\n00.png,omega\n")
+    given = ("label", table(sets_of()), "--images", images, "--encoder", "omniglot-conv4")
+    code, _, complaints = run(*given, "--out", tmp_path / "out", "--answers", answers)
+    assert code == 0
+    assert "note: 1 answer not among the candidates (taken all the same): 00.png" in complaints
+    assert rows(tmp_path / "out" / "labels.csv")[0]["label"] == "omega"
+
+
+def test_damaged_pictures_are_named_or_skipped(run, tmp_path, images, table):
+    (images / "05.png").write_bytes((images / "05.png").read_bytes()[:70])
+    (images / "07.png").write_text("no picture")
+    (images / "09.png").unlink()
+    out = tmp_path / "out"
+    given = ("label", table(sets_of()), "--images", images, "--encoder", "omniglot-conv4")
+    code, told, complaints = run(*given, "--out", out)
+    assert (code, told) == (2, "")
+    assert complaints.startswith("error: 3 of 24 samples cannot be read: ")
+    for row in (7, 9, 11):
+        assert f"(labels.csv, row {row})" in complaints
+    assert not out.exists()
+    code, told, complaints = run(*given, "--out", out, "--skip-bad")
+    assert code == 0
+    assert "21 samples" in told
+    assert "note: 3 samples that cannot be read were left out" in complaints
+    assert len(rows(out / "labels.csv")) == 21
+
+
+def test_the_same_name_in_two_folders(run, tmp_path, images, table):
+    (images / "a").mkdir()
+    (images / "b").mkdir()
+    for row in range(24):
+        (images / f"{row:02}.png").rename(images / "ab"[row % 2] / f"{row // 2}.png")
+    files = [f"{'ab'[row % 2]}/{row // 2}.png" for row in range(24)]
+    given = ("--images", images, "--encoder", "omniglot-conv4", "--out", tmp_path / "out")
+    assert run("label", table(sets_of(), files=files), *given)[0] == 0
+    code, _, complaints = run(
+        "label", table(sets_of()[:12], "b.csv", [f"{row}.png" for row in range(12)]), *given
+    )
+    assert code == 2
+    assert "0.png (b.csv, row 2) may be any of a/0.png, b/0.png in" in complaints
+
+
+def test_one_class_only(run, tmp_path, images, table):
+    given = ("--images", images, "--encoder", "omniglot-conv4", "--out", tmp_path / "out")
+    code, told, _ = run("label", table([["cat"]] * 24), *given)
+    assert code == 0
+    assert "24 samples, 1 class\nexpect 100.0% of the labels to be right" in told
+    assert {row["label"] for row in rows(tmp_path / "out" / "labels.csv")} == {"cat"}
+
+
+def test_empty_cells_are_an_error_with_a_place(run, tmp_path, images, table):
+    given = ("--images", images, "--encoder", "omniglot-conv4", "--out", tmp_path / "out")
+    code, _, complaints = run("label", table([["a"], [], ["b"]]), *given)
+    assert code == 2
+    assert "labels.csv, row 3" in complaints
+
+
+def test_vectors(run, tmp_path, table, glyphs):
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.normal(size=(4, 5)) * 5, 6, axis=0) + rng.normal(size=(24, 5)) * 0.2
+    np.save(tmp_path / "X.npy", X * [1, 1, 1, 1, 1e6])
+    given = ("label", table(sets_of()), "--features", tmp_path / "X.npy")
+    code, _, complaints = run(*given, "--out", tmp_path / "one")
+    assert code == 0
+    assert "--standardize" in complaints
+    code, _, complaints = run(*given, "--out", tmp_path / "two", "--standardize")
+    assert (code, complaints) == (0, "")
+    assert [row["label"] for row in rows(tmp_path / "two" / "labels.csv")] == NAMES.tolist()
+
+
+def test_names_that_a_spreadsheet_would_run(run, tmp_path):
+    np.save(tmp_path / "X.npy", np.array([[0.0], [0.1], [5.0], [5.1]]))
+    path = tmp_path / "labels.csv"
+    path.write_text("sample;candidates\n=cmd();=1+1|b\n@a;=1+1\n+b;b\n-c;b|=1+1\n")
+    given = ("label", path, "--features", tmp_path / "X.npy", "--out", tmp_path / "out")
+    assert run(*given)[0] == 0
+    for cell in (cell for row in rows(tmp_path / "out" / "labels.csv") for cell in row.values()):
+        assert not cell.startswith(("=", "+", "@", "-c")), cell
+    again = read_annotations(tmp_path / "out" / "labels.csv", candidates="label")
+    assert again.names == ("=cmd()", "@a", "+b", "-c")
+    assert again.classes == ("=1+1", "b")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--images", "."], "say what turns the samples into features"),
+        (["--images", ".", "--features", "x.npy"], "give one of --images, --features and --text"),
+        (["--text", "words"], "'words'"),
+        (["--encoder", "features"], "needs vectors"),
+        (["--images", "nowhere", "--encoder", "omniglot-conv4"], "is not a folder of pictures"),
+        (["--images", ".", "--encoder", "nothing"], "no embedding is called 'nothing'"),
+        (["--images", ".", "--rectifier", "magic", "--encoder", "omniglot-conv4"], ""),
+    ],
+)
+def test_what_is_refused(run, tmp_path, table, options, message):
+    code, told, complaints = run("label", table(sets_of()), "--out", tmp_path / "out", *options)
+    assert (code, told) == (2, "")
+    assert complaints.startswith("error: ")
+    assert message in complaints
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_of_other_things_is_left_alone(run, tmp_path, images, table):
+    path = table(sets_of())
+    given = ("label", path, "--images", images, "--encoder", "omniglot-conv4", "--out", tmp_path)
+    before = path.read_bytes()
+    code, _, complaints = run(*given)
+    assert code == 2
+    assert "holds other things than results of fspll label" in complaints
+    code, _, complaints = run(*given, "--overwrite")
+    assert code == 2
+    assert "would replace" in complaints
+    assert path.read_bytes() == before
