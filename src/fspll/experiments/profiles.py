@@ -141,7 +141,7 @@ PROFILES = {
             "quick",
             "minutes on two cores, for trying",
             epochs=1,
-            n_way=15,
+            n_way=10,
             n_query=5,
             n_tasks=25,
             photo_tasks=25,
@@ -151,6 +151,7 @@ PROFILES = {
             photo_ways=(5, 10),
             photo_shots=(5, 10),
             photo_rs=(1,),
+            maml_tasks=10,
         ),
         Profile(
             "cpu",
