@@ -1,0 +1,68 @@
+"""Small copies of pictures, as text that a page can hold."""
+
+from __future__ import annotations
+
+import base64
+import io
+import warnings
+from pathlib import Path
+from typing import NamedTuple
+
+SIDE = 96  # pixels
+_QUALITY = 72
+
+
+class Thumbnail(NamedTuple):
+    """A picture inside a page."""
+
+    address: str  # a data URI
+    width: int
+    height: int
+
+
+def thumbnail(path: Path, side: int = SIDE) -> Thumbnail | None:
+    """Return a copy of a picture of at most ``side`` pixels a side, or None if there is none.
+
+    Drawings with few tones are smaller as PNG and photos as JPEG: the smaller one is taken.
+    Nothing of the file but its pixels gets into the copy: no place, no camera, no comment.
+    """
+    from PIL import Image, ImageOps
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the encoder has read it already, and said what it saw
+            with Image.open(path) as opened:
+                opened.draft("RGB", (2 * side, 2 * side))  # decodes a large JPEG at a fraction
+                image = ImageOps.exif_transpose(opened)
+                image = _in_eight_bits(image)
+    except Exception:  # Pillow's decoders raise nearly anything; a report can do without a picture
+        return None
+    image.thumbnail((side, side), Image.Resampling.LANCZOS)
+    written = []
+    for kind, options in (("png", {"optimize": True}), ("jpeg", {"quality": _QUALITY})):
+        file = io.BytesIO()
+        image.save(file, format=kind, **options)
+        written.append((len(file.getvalue()), kind, file.getvalue()))
+    _, kind, data = min(written)
+    code = base64.b64encode(data).decode("ascii")
+    return Thumbnail(f"data:image/{kind};base64,{code}", image.width, image.height)
+
+
+def _in_eight_bits(image):  # type: ignore[no-untyped-def]
+    """Return a PIL image as grey or colour on white paper, without anything around the pixels."""
+    from PIL import Image
+
+    if image.mode.startswith("I"):  # 16 bits a pixel, or 32 that hold 16
+        image = image.convert("I").point(lambda value: value / 257).convert("L")
+    elif image.mode == "F":
+        image = image.point(lambda value: value * 255).convert("L")
+    if "transparency" in image.info or image.mode in ("LA", "PA", "RGBA", "RGBa"):
+        image = image.convert("RGBA")
+        paper = Image.new("RGBA", image.size, "white")
+        paper.alpha_composite(image)
+        image = paper
+    grey = image.mode in ("1", "L")
+    plain = image.convert("L" if grey else "RGB")
+    copy = Image.new(plain.mode, plain.size)
+    copy.paste(plain)
+    return copy
