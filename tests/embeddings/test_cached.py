@@ -143,13 +143,14 @@ def test_a_folder_that_cannot_be_written_costs_nothing_but_time(files, monkeypat
 def test_runs_at_the_same_time(files):
     results, errors = [], []
 
-    def run():
+    def run(encoder):
         try:
-            results.append(encode_cached(Counting(), files).features)
+            results.append(encode_cached(encoder, files).features)
         except Exception as error:
             errors.append(error)
 
-    threads = [threading.Thread(target=run) for _ in range(4)]
+    # Made one after the other: random weights come from torch's one generator.
+    threads = [threading.Thread(target=run, args=(Counting(),)) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
