@@ -11,12 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.torch import save_file
+from scipy import sparse
 from torch import nn
 
 from fspll import FsPLLClassifier, tensorfiles
 from fspll.candidates import corrupt
 from fspll.embeddings import InputSpec, build_network, save_checkpoint
 from fspll.errors import CheckpointError
+from fspll.large import fitting
 
 SPEC = InputSpec(size=16, channels=1, polarity="bright-ink")
 FITTED = ("classes_", "labels_", "confidence_", "prototypes_", "has_prototype_")
@@ -228,6 +230,71 @@ def test_an_embedding_of_ones_own_is_passed_again(tmp_path, own):
     assert found.embedding is own
 
 
+@pytest.fixture
+def everything_is_large(monkeypatch):
+    monkeypatch.setattr(fitting, "DENSE_ENTRIES", 10)
+
+
+def assert_same_sparse(found, clf, X):
+    """Compare as :func:`assert_same` does what many samples taught, bit by bit."""
+    names = ["confidence_", "naming_"] if clf.rectifier == "evidence" else ["confidence_"]
+    for name in names:
+        one, other = getattr(found, name), getattr(clf, name)
+        assert isinstance(one, sparse.csr_array), name
+        assert one.shape == other.shape, name
+        assert one.dtype == other.dtype, name
+        for part in ("data", "indices", "indptr"):
+            assert np.array_equal(getattr(one, part), getattr(other, part)), (name, part)
+    for name in ("classes_", "labels_", "prototypes_", "has_prototype_"):
+        assert np.array_equal(getattr(found, name), getattr(clf, name)), name
+    assert (found.candidates_.matrix != clf.candidates_.matrix).nnz == 0
+    assert np.array_equal(found.predict_proba(X), clf.predict_proba(X))
+    assert np.array_equal(found.predict(X), clf.predict(X))
+    assert found.n_neighbors_ == clf.n_neighbors_
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("rectifier", ["evidence", "fspll", "none"])
+def test_many_samples(tmp_path, everything_is_large, rectifier, dtype):
+    X, sets, _ = data(dtype=dtype)
+    clf = FsPLLClassifier(rectifier=rectifier, classes=["a", "b", "c", "nobody"])
+    clf.fit(X, [{"abc"[c] for c in np.flatnonzero(row)} for row in sets.mask])
+    found = save_and_load(clf, tmp_path / "m.fspll")
+    assert_same_sparse(found, clf, X)
+    assert found.has_prototype_.tolist() == [True, True, True, False]
+    found.save(tmp_path / "again.fspll")
+    one, other = read(tmp_path / "m.fspll"), read(tmp_path / "again.fspll")
+    assert one[1:] == other[1:]
+    assert all(torch.equal(one[0][name], other[0][name]) for name in one[0] | other[0])
+
+
+def test_many_samples_and_classes_take_little_room(tmp_path):
+    """A dense confidence would be 560 MB, a dense naming 39 GB."""
+    n, n_classes = 1000, 70_000
+    rng = np.random.default_rng(0)
+    truth = np.arange(n) % 10
+    labels = np.stack([truth, rng.integers(10, n_classes, n)], axis=1)
+    flags = np.ones(labels.size, dtype=bool)
+    rows = np.repeat(np.arange(n), 2)
+    sets = sparse.csr_array((flags, (rows, labels.ravel())), shape=(n, n_classes))
+    X = np.eye(10)[truth] + 0.1 * rng.normal(size=(n, 10))
+    clf = FsPLLClassifier(n_neighbors=3, n_iterations=2).fit(X, sets)
+    found = save_and_load(clf, tmp_path / "m.fspll")
+    assert (tmp_path / "m.fspll").stat().st_size < 12_000_000
+    assert_same_sparse(found, clf, X[:100])
+    assert (found.labels_ == truth).mean() > 0.99
+
+
+def test_files_of_few_samples_stay_readable_to_older_versions(tmp_path, path, monkeypatch):
+    assert read(path)[2]["format_version"] == "1"
+    monkeypatch.setattr(fitting, "DENSE_ENTRIES", 10)
+    X, sets, _ = data()
+    FsPLLClassifier().fit(X, sets).save(tmp_path / "many.fspll")
+    assert read(tmp_path / "many.fspll")[2]["format_version"] == "2"
+    # What was saved densely is loaded densely, however large.
+    assert isinstance(FsPLLClassifier.load(path).confidence_, np.ndarray)
+
+
 def test_a_subclass_loads_as_itself(tmp_path):
     class Mine(FsPLLClassifier):
         pass
@@ -386,6 +453,104 @@ def test_tensors_that_do_not_fit(path, change, message):
     refuse(path, message)
 
 
+@pytest.fixture
+def sparse_path(tmp_path, everything_is_large):
+    X, sets, _ = data()
+    FsPLLClassifier().fit(X, sets).save(tmp_path / "m.fspll")
+    return tmp_path / "m.fspll"
+
+
+PLACES = "is damaged: its confidence does not fit its candidate sets"
+NAMING = "is damaged: its naming is no share of each group among the classes"
+
+
+def shorter(tensors):
+    """Return tensors without the last sample, for all but the candidates."""
+    return {
+        "confidence.indptr": tensors["confidence.indptr"][:-1],
+        "confidence.indices": tensors["confidence.indices"][:-2],
+        "confidence.data": tensors["confidence.data"][:-2],
+    }
+
+
+SPARSE_TENSORS = {
+    "no data": (lambda _: {"confidence.data": ...}, "is damaged: it lacks 'confidence.data'"),
+    "no indices": (lambda _: {"confidence.indices": ...}, "it lacks 'confidence.indices'"),
+    "no indptr": (lambda _: {"confidence.indptr": ...}, "it lacks 'confidence.indptr'"),
+    "no candidates": (lambda _: {"candidates.indptr": ...}, "it lacks 'candidates.indptr'"),
+    "no confidence": (
+        lambda _: {f"confidence.{part}": ... for part in ("data", "indices", "indptr")},
+        "is damaged: it lacks 'confidence'",
+    ),
+    "no naming": (lambda _: {"naming.data": ...}, "is damaged: it lacks 'naming.data'"),
+    "dense naming": (
+        lambda _: {"naming": torch.eye(3), "naming.indptr": ...},
+        "is damaged: it lacks 'naming.indptr'",
+    ),
+    "dense confidence too": (
+        lambda tensors: {"confidence": torch.zeros(5, 3)},
+        SETS,
+    ),
+    "candidates without samples": (
+        lambda _: {"candidates.indptr": torch.zeros(0, dtype=torch.int64)},
+        SETS,
+    ),
+    "candidates of no axes": (
+        lambda _: {"candidates.indptr": torch.tensor(13)},
+        SETS,
+    ),
+    "index too large": (changed("confidence.indices", put(3, 3)), PLACES),
+    "index negative": (changed("confidence.indices", put(0, -1)), PLACES),
+    "index enormous": (changed("confidence.indices", put(0, 2**62)), PLACES),
+    "indices as floats": (changed("confidence.indices", lambda t: t.double()), PLACES),
+    "indices out of order": (
+        changed("confidence.indices", lambda t: t.view(-1, 2).flip(1).flatten()),
+        PLACES,
+    ),
+    "indices of other labels": (
+        changed("confidence.indices", lambda t: torch.tensor([0, 1]).repeat(len(t) // 2)),
+        PLACES,
+    ),
+    "indptr goes back": (changed("confidence.indptr", put(1, 9)), PLACES),
+    "indptr starts late": (changed("confidence.indptr", put(0, 1)), PLACES),
+    "indptr ends late": (changed("confidence.indptr", put(-1, 2**40)), PLACES),
+    "other parts": (changed("confidence.indptr", put(1, 1)), PLACES),
+    "fewer samples": (shorter, PLACES),
+    "fewer data": (changed("confidence.data", lambda t: t[1:]), PLACES),
+    "data in two axes": (changed("confidence.data", lambda t: t.view(-1, 2)), PLACES),
+    "data as bfloat16": (changed("confidence.data", lambda t: t.bfloat16()), "torch.bfloat16"),
+    "data with NaN": (changed("confidence.data", put(2, torch.nan)), SHARE),
+    "data with infinity": (changed("confidence.data", put(2, torch.inf)), SHARE),
+    "data negative": (changed("confidence.data", lambda t: -t), SHARE),
+    "data enormous": (changed("confidence.data", lambda t: t * 1e308), SHARE),
+    "data too small": (changed("confidence.data", lambda t: t / 2), SHARE),
+    "naming index too large": (changed("naming.indices", put(0, 3)), NAMING),
+    "naming of fewer groups": (changed("naming.indptr", lambda t: t[:-1]), NAMING),
+    "naming over one": (changed("naming.data", lambda t: t * 2), NAMING),
+    "naming with NaN": (changed("naming.data", put(0, torch.nan)), NAMING),
+    "naming as numbers": (changed("naming.data", lambda t: t.long()), NAMING),
+    "naming of two halves in one place": (
+        lambda _: {
+            "naming.data": torch.tensor([0.5, 0.5, 1.0, 1.0]),
+            "naming.indices": torch.tensor([0, 0, 1, 2]),
+            "naming.indptr": torch.tensor([0, 2, 3, 4]),
+        },
+        NAMING,
+    ),
+    "a group without a name": (
+        lambda _: {"naming.indptr": torch.tensor([0, 0, 2, 3])},
+        NAMING,
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "message"), SPARSE_TENSORS.values(), ids=SPARSE_TENSORS)
+def test_sparse_tensors_that_do_not_fit(sparse_path, change, message):
+    tensors = change(read(sparse_path)[0])
+    rewrite(sparse_path, {n: t if t is ... else t.contiguous() for n, t in tensors.items()})
+    refuse(sparse_path, message)
+
+
 PARAMETERS = {
     "rectifier": "fspll",
     "n_neighbors": "auto",
@@ -476,8 +641,8 @@ def test_metadata_that_does_not_fit(path, change, message):
 
 def test_another_kind_of_file_and_a_newer_one(path, checkpoint):
     refuse(checkpoint, "is a safetensors file, but not a classifier that fspll saved")
-    rewrite(path, header={"format_version": "2"})
-    refuse(path, r"has format version 2, but this fspll \S+ reads up to 1; install a newer fspll")
+    rewrite(path, header={"format_version": "3"})
+    refuse(path, r"has format version 3, but this fspll \S+ reads up to 2; install a newer fspll")
     with pytest.raises(CheckpointError, match="but not an embedding that fspll saved"):
         FsPLLClassifier(embedding=path).fit(np.zeros((1, 16, 16)), ["a"])
 
@@ -536,16 +701,22 @@ def test_an_interrupted_save_leaves_the_old_file(path, monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def whole_file(tmp_path_factory):
+def whole_files(tmp_path_factory):
+    """Return a file of few samples and one of many."""
     X, sets, _ = data()
     path = tmp_path_factory.mktemp("whole") / "m.fspll"
     FsPLLClassifier().fit(X, sets).save(path)
-    return path.read_bytes()
+    few = path.read_bytes()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fitting, "DENSE_ENTRIES", 10)
+        FsPLLClassifier().fit(X, sets).save(path)
+    return few, path.read_bytes()
 
 
 @settings(derandomize=True, deadline=None, max_examples=300)
 @given(st.data())
-def test_any_damage_is_an_error_of_ours_or_none(whole_file, tmp_path_factory, data):
+def test_any_damage_is_an_error_of_ours_or_none(whole_files, tmp_path_factory, data):
+    whole_file = data.draw(st.sampled_from(whole_files))
     position = data.draw(st.integers(0, len(whole_file) - 1))
     noise = data.draw(st.binary(min_size=1, max_size=8))
     path = tmp_path_factory.getbasetemp() / "noise.fspll"

@@ -277,13 +277,6 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
         A function given as ``embedding`` cannot be stored; pass it again to :meth:`load`.
         """
         check_is_fitted(self, "prototypes_")
-        if sparse.issparse(self.confidence_):
-            n, n_classes = self.confidence_.shape
-            raise InputError(
-                f"a model file holds a dense confidence, which {n} samples x {n_classes} classes "
-                f"are too many for; keep labels_, confidence_ (scipy.sparse.save_npz) and "
-                f"prototypes_ instead"
-            )
         modelfile.save(self, path)
 
     @classmethod

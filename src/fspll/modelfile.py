@@ -1,11 +1,13 @@
 """A fitted classifier in one file: prototypes, candidates, and the network that embeds.
 
 Shapes: n training samples, l classes, m features. A file is not trusted: what does not fit together
-is refused with one sentence that names the file.
+is refused with one sentence that names the file. The confidence and the naming of many samples are
+sparse, and kept as three tensors each: ``confidence.data``, ``.indices`` and ``.indptr``.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,12 +37,14 @@ from fspll.errors import (
     MissingPackageError,
 )
 from fspll.labels import as_classes, is_integer
+from fspll.large import best_labels
 from fspll.tensorfiles import FileFormat
 
 if TYPE_CHECKING:
     from fspll.classifier import FsPLLClassifier
 
-FORMAT = FileFormat("fspll-classifier", version=1, noun="a classifier")
+FORMAT = FileFormat("fspll-classifier", version=2, noun="a classifier")
+_DENSE_FORMAT = replace(FORMAT, version=1)  # which older readers know
 _PARAMETERS = (
     "rectifier",
     "n_neighbors",
@@ -60,19 +64,17 @@ _SLACK = 1e-3  # by which the confidence of a sample may miss one: rounding of f
 
 def save(classifier: FsPLLClassifier, path: Path | str) -> None:
     """Write a fitted classifier to ``path``."""
-    matrix = classifier.candidates_.matrix
     tensors = {
         "prototypes": torch.from_numpy(classifier.prototypes_.copy()),
         "has_prototype": torch.from_numpy(classifier.has_prototype_.copy()),
-        "confidence": torch.from_numpy(classifier.confidence_.copy()),
-        "candidates.indptr": torch.from_numpy(matrix.indptr.astype(np.int64)),
-        "candidates.indices": torch.from_numpy(matrix.indices.astype(np.int64)),
+        **_places_to_tensors("candidates", classifier.candidates_.matrix),
+        **_matrix_to_tensors("confidence", classifier.confidence_),
     }
     if classifier.rectifier == "evidence":
         tensors |= {
             "spread": torch.tensor(classifier.spread_, dtype=torch.float64),
-            "naming": torch.from_numpy(classifier.naming_.copy()),
             "believed": torch.from_numpy(classifier.believed_.copy()),
+            **_matrix_to_tensors("naming", classifier.naming_),
         }
     classes = classifier.classes_
     names = getattr(classifier, "feature_names_in_", None)
@@ -100,7 +102,21 @@ def save(classifier: FsPLLClassifier, path: Path | str) -> None:
             )
             tensors |= {_NETWORK + name: tensor for name, tensor in network.items()}
             metadata["embedding"]["network"] = described
-    FORMAT.write(path, tensors, metadata)
+    dense = not sparse.issparse(classifier.confidence_)
+    (_DENSE_FORMAT if dense else FORMAT).write(path, tensors, metadata)
+
+
+def _matrix_to_tensors(name: str, matrix: np.ndarray | sparse.csr_array) -> dict[str, Tensor]:
+    if isinstance(matrix, np.ndarray):
+        return {name: torch.from_numpy(matrix.copy())}
+    return {f"{name}.data": torch.from_numpy(matrix.data.copy())} | _places_to_tensors(name, matrix)
+
+
+def _places_to_tensors(name: str, matrix: sparse.csr_array) -> dict[str, Tensor]:
+    return {
+        f"{name}.indptr": torch.from_numpy(matrix.indptr.astype(np.int64)),
+        f"{name}.indices": torch.from_numpy(matrix.indices.astype(np.int64)),
+    }
 
 
 def _plain(value: Any) -> Any:
@@ -161,8 +177,12 @@ def _restore(
     )
     classifier.candidates_ = candidates
     classifier.classes_ = classes
-    classifier.confidence_ = _read_confidence(tensors, candidates)
-    classifier.labels_ = classes[classifier.confidence_.argmax(axis=1)]
+    if _is_sparse(tensors):
+        classifier.confidence_ = _read_sparse_confidence(tensors, candidates)
+        classifier.labels_ = classes[best_labels(classifier.confidence_)]
+    else:
+        classifier.confidence_ = _read_confidence(tensors, candidates)
+        classifier.labels_ = classes[classifier.confidence_.argmax(axis=1)]
     classifier.prototypes_, classifier.has_prototype_ = _read_prototypes(tensors, candidates)
     if classifier.rectifier == "evidence":
         _restore_class_model(classifier, tensors)
@@ -226,23 +246,39 @@ def _read_classes(names: Any, dtype: Any) -> np.ndarray:
     return classes
 
 
+def _is_sparse(tensors: dict[str, Tensor]) -> bool:
+    """Tell whether the samples were many: a confidence of neither kind counts as a dense one."""
+    return "confidence" not in tensors and any(name.startswith("confidence.") for name in tensors)
+
+
 def _read_candidates(tensors: dict[str, Tensor], classes: np.ndarray) -> Candidates:
-    indptr, indices = tensors["candidates.indptr"], tensors["candidates.indices"]
-    n = len(tensors["confidence"])
+    indptr = tensors["candidates.indptr"]
+    n = indptr.numel() - 1 if _is_sparse(tensors) else len(tensors["confidence"])
+    flags = torch.ones(tensors["candidates.indices"].numel(), dtype=torch.bool)
+    complaint = "its candidate sets do not fit its classes and samples"
+    matrix = _read_sparse(tensors, "candidates", flags, (n, len(classes)), complaint)
+    _require(bool(matrix.has_canonical_format), "its candidate sets are not in order")
+    return Candidates(matrix, classes)
+
+
+def _read_sparse(
+    tensors: dict[str, Tensor], name: str, data: Tensor, shape: tuple[int, int], complaint: str
+) -> sparse.csr_array:
+    """Put a sparse matrix together whose every index is inside its shape."""
+    indptr, indices = tensors[f"{name}.indptr"], tensors[f"{name}.indices"]
     _require(
         indptr.dtype == indices.dtype == torch.int64
-        and indptr.shape == (n + 1,)
+        and shape[0] >= 0
+        and indptr.shape == (shape[0] + 1,)
         and indices.ndim == 1
+        and data.shape == indices.shape
         and int(indptr[0]) == 0
         and int(indptr[-1]) == len(indices)
         and bool((indptr.diff() >= 0).all())
-        and bool(((indices >= 0) & (indices < len(classes))).all()),
-        "its candidate sets do not fit its classes and samples",
+        and bool(((indices >= 0) & (indices < shape[1])).all()),
+        complaint,
     )
-    flags = np.ones(len(indices), dtype=bool)
-    matrix = sparse.csr_array((flags, indices.numpy(), indptr.numpy()), shape=(n, len(classes)))
-    _require(bool(matrix.has_canonical_format), "its candidate sets are not in order")
-    return Candidates(matrix, classes)
+    return sparse.csr_array((data.numpy(), indices.numpy(), indptr.numpy()), shape=shape)
 
 
 def _read_confidence(tensors: dict[str, Tensor], candidates: Candidates) -> np.ndarray:
@@ -258,6 +294,29 @@ def _read_confidence(tensors: dict[str, Tensor], candidates: Candidates) -> np.n
     fits = fits and np.abs(confidence.sum(axis=1) - 1).max() < _SLACK
     _require(bool(fits), "its confidence is no share of each sample among its candidates")
     return confidence
+
+
+def _read_sparse_confidence(tensors: dict[str, Tensor], candidates: Candidates) -> sparse.csr_array:
+    """Read what :func:`_read_confidence` does where one number is kept for each candidate."""
+    data, matrix = tensors["confidence.data"], candidates.matrix
+    _require(data.dtype in _FLOATS, f"its confidence is {data.dtype}")
+    complaint = "its confidence does not fit its candidate sets"
+    confidence = _read_sparse(tensors, "confidence", data, matrix.shape, complaint)
+    _require(
+        np.array_equal(confidence.indptr, matrix.indptr)
+        and np.array_equal(confidence.indices, matrix.indices),
+        complaint,
+    )
+    _require(
+        _is_share(confidence), "its confidence is no share of each sample among its candidates"
+    )
+    return confidence
+
+
+def _is_share(matrix: sparse.csr_array) -> bool:
+    """Tell whether no value is below zero, above one or NaN, and every row sums to one."""
+    inside = (matrix.data >= 0) & (matrix.data < 1 + _SLACK)
+    return bool(inside.all() and (np.abs(matrix.sum(axis=1) - 1) < _SLACK).all())
 
 
 def _read_prototypes(
@@ -283,26 +342,39 @@ def _read_prototypes(
 
 
 def _restore_class_model(classifier: FsPLLClassifier, tensors: dict[str, Tensor]) -> None:
-    spread, naming, believed = (tensors[name] for name in ("spread", "naming", "believed"))
+    spread, believed = tensors["spread"], tensors["believed"]
     n_classes = len(classifier.classes_)
     _require(
         spread.dtype in _FLOATS and spread.shape == () and 0 < float(spread) < float("inf"),
         "its spread is no positive number",
     )
     _require(
-        naming.dtype in _FLOATS
-        and naming.shape == (n_classes, n_classes)
-        and bool((naming >= 0).all())
-        and bool(((naming.sum(dim=-1) - 1).abs() < _SLACK).all()),
-        "its naming is no share of each group among the classes",
-    )
-    _require(
         believed.dtype == torch.bool and believed.shape == (n_classes,) and bool(believed.any()),
         "its believed classes are no choice of its classes",
     )
     classifier.spread_ = float(spread)
-    classifier.naming_ = naming.numpy()
+    classifier.naming_ = _read_naming(tensors, n_classes)
     classifier.believed_ = believed.numpy()
+
+
+def _read_naming(tensors: dict[str, Tensor], n_classes: int) -> np.ndarray | sparse.csr_array:
+    complaint = "its naming is no share of each group among the classes"
+    shape = (n_classes, n_classes)
+    if _is_sparse(tensors):
+        data = tensors["naming.data"]
+        _require(data.dtype in _FLOATS, complaint)
+        matrix = _read_sparse(tensors, "naming", data, shape, complaint)
+        _require(bool(matrix.has_canonical_format) and _is_share(matrix), complaint)
+        return matrix
+    naming = tensors["naming"]
+    _require(
+        naming.dtype in _FLOATS
+        and naming.shape == shape
+        and bool((naming >= 0).all())
+        and bool(((naming.sum(dim=-1) - 1).abs() < _SLACK).all()),
+        complaint,
+    )
+    return naming.numpy()
 
 
 def _restore_feature_names(classifier: FsPLLClassifier, names: Any) -> None:

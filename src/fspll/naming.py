@@ -44,11 +44,24 @@ def name_groups(member: Tensor, candidates: Tensor) -> Tensor:
     both = present.unsqueeze(-1) & present.unsqueeze(-2)
     score = score.masked_fill(~both & ~identity, -torch.inf)
     score = score.masked_fill(~both & identity, 0)
-    weight = (score - score.amax(dim=-1, keepdim=True)).to(_wide(score)).exp().clamp_min(_LEAST)
+    weight = relative_weights(score.to(_wide(score)))
     naming = matching_marginals(torch.where(both | identity, weight, 0))
     # Equally good namings: prefer the one that stands, so that two groups do not share a label.
     naming = (1 - PREFERENCE) * naming + PREFERENCE * identity.to(naming.dtype)
     return naming.to(member.dtype)
+
+
+def relative_weights(score: Tensor) -> Tensor:
+    """Return exp(score) in units of each group's best label, then of each label's best group.
+
+    Every map takes one entry of each row and one of each column, so such units change no marginal.
+    But the weights have a floor: where a hundred samples say that a group carries a label, and a
+    few stragglers that another group does, both would be at the floor for every other label, and
+    the label would be anybody's.
+    """
+    score = score - score.amax(dim=-1, keepdim=True)
+    score = score - score.amax(dim=-2, keepdim=True)
+    return score.exp().clamp_min(_LEAST)
 
 
 def matching_marginals(weight: Tensor) -> Tensor:
