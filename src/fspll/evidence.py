@@ -13,9 +13,6 @@ The model. Shapes as in :mod:`fspll.rectification`; samples are centred on the t
    mean of both sides'): logit rho = slope (midpoint - ratio) + shift. The shift belongs to the task
    and is estimated from its candidate sets alone: two sets that overlap little are unlikely to
    share their class, and disjoint ones cannot.
-4. *Frequencies.* Classes are equally frequent unless the candidate sets show that they are not:
-   how often a label is a candidate tells how frequent its class is, distractors being drawn evenly.
-   Only what exceeds chance counts, so that balanced tasks are left as they are.
 
 The inference. Neighbours' sets give the first beliefs, as a product (an intersection softened by
 rho), not as a mean; the search starts from classes of even size, which keeps one class from taking
@@ -50,7 +47,6 @@ FIRST_SHRINKAGE, SHRINKAGE_RANGE = 0.3, (0.02, 2.0)  # kappa
 SIZE_WEIGHT = 0.2  # share of the predictive density's normaliser, which favours larger classes
 EVEN_START = 0.3  # share of the rounds over which the even sizes of the start are forgotten
 LEAST_MASS = 0.5  # belief, in samples, from which new samples may be of a class
-CHANCE_MARGIN = 2.0  # standard deviations by which unequal counts must exceed chance to be believed
 SYMMETRY = 1.0  # logits that part labels which occur in the same sets
 _SHIFT_STEPS, _BALANCE_ROUNDS = 3, 4
 _LONGEST_STEP = 4 * SHIFT_SPREAD
@@ -269,8 +265,7 @@ def _weigh(
     told = told + SYMMETRY * table.narrow(_part_twins(e, candidates))
     final = sharpness_for(e.shape[-1])
     leaning = None if lean is None else table.narrow(lean)
-    uneven = torch.zeros_like(unit) if settings.balance else _unevenness(candidates, e.dtype)
-    belief = table.balanced(told if leaning is None else told + leaning, 1 - uneven)
+    belief = table.balanced(told if leaning is None else told + leaning, 1.0)
     classes = _Classes(e, table)
     classes.place(belief)
     if trace is not None:
@@ -280,15 +275,14 @@ def _weigh(
         progress = turn / (settings.n_iterations - 1) if settings.n_iterations > 1 else 1.0
         sharpness = final * FIRST_SHARE ** (1 - progress)
         score = sharpness * classes.judge(belief) + (1 - progress) * told
-        score = score + table.narrow(uneven * classes.frequencies())
         if leaning is not None:
             score = score + leaning
         even = 1.0 if settings.balance else max(0.0, 1 - progress / EVEN_START)
-        belief = table.balanced(score, even * (1 - uneven))
+        belief = table.balanced(score, even)
         classes.place(belief)
         if trace is not None:
             classes.note(trace, center, unit)
-    by_place = (final * classes.judge_all() + uneven * classes.frequencies()).softmax(dim=-1)
+    by_place = (final * classes.judge_all()).softmax(dim=-1)
     # Membership by place alone overlooks classes of one sample; membership by candidates alone
     # confirms itself. Their mean does neither.
     member = 0.5 * (by_place + table.widen(belief))
@@ -349,27 +343,6 @@ def _neighbours_say(embeddings: Tensor, candidates: Tensor, k: int) -> Tensor:
     weight = torch.zeros_like(square)
     weight[task, i, j] = holds - lacks
     return weight @ mask
-
-
-def _unevenness(candidates: Tensor, dtype: torch.dtype) -> Tensor:
-    """How far unequal class sizes can be believed, from 0 (chance explains all) to 1, (B, 1, 1).
-
-    A set of size s holds a label that is not its true one with probability q = (s - 1)/(l - 1), so
-    that [c in S] - q has the mean (1 - q) p_c, p_c being the frequency of c. Weighed by 1 - q, full
-    sets do not count.
-    """
-    mask = candidates.to(dtype)
-    present = candidates.any(dim=-2, keepdim=True)
-    others = (present.sum(dim=-1, keepdim=True) - 1).clamp_min(1)
-    chance = (mask.sum(dim=-1, keepdim=True) - 1) / others  # q, (B, n, 1)
-    clear = 1 - chance
-    weight = clear.square().sum(dim=-2, keepdim=True).clamp_min(1e-12)
-    share = (clear * (mask - chance)).sum(dim=-2, keepdim=True) / weight  # p, (B, 1, l)
-    noise = (clear**3 * chance).sum(dim=-2, keepdim=True) / weight.square()  # variance of p
-    apart = torch.where(present, share - 1 / (others + 1), 0)
-    found = apart.square().sum(dim=-1, keepdim=True) / others
-    by_chance = noise * (1 + CHANCE_MARGIN * (2 / others).sqrt())
-    return (1 - by_chance / found.clamp_min(1e-30)).clamp(0, 1)
 
 
 def _part_twins(embeddings: Tensor, candidates: Tensor) -> Tensor:
@@ -484,12 +457,12 @@ class _Table:
             score = score.masked_fill(~self.real, -torch.inf)
         return score.softmax(dim=-1)
 
-    def balanced(self, score: Tensor, strength: Tensor) -> Tensor:
+    def balanced(self, score: Tensor, strength: float) -> Tensor:
         """Softmax whose classes weigh about the same, by a few Sinkhorn rounds.
 
-        At ``strength`` (B, 1, 1) of 0 it is a plain softmax.
+        At ``strength`` 0 it is a plain softmax.
         """
-        for _ in range(_BALANCE_ROUNDS if bool((strength > 0).any()) else 0):
+        for _ in range(_BALANCE_ROUNDS if strength > 0 else 0):
             mass = self.widen(self.softmax(score)).sum(dim=-2, keepdim=True)
             score = score - self.narrow(0.5 * strength * mass.clamp_min(1e-6).log())
         return self.softmax(score)
@@ -521,10 +494,6 @@ class _Classes:
         trace.beliefs.append(self.belief)
         present = self.table.present.unsqueeze(-1)
         trace.prototypes.append(torch.where(present, self.means() * unit + center, 0))
-
-    def frequencies(self) -> Tensor:
-        """Return the log of each class's share of the samples, up to a constant, (B, 1, l)."""
-        return (self.mass + LEAST_MASS).log()
 
     def means(self) -> Tensor:
         """Return the class means, (B, l, m)."""
