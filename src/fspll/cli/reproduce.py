@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def reproduce(
     what: str = typer.Argument(
-        ..., help="omniglot, mini-imagenet, noise, parameters, or all of them."
+        ..., help="omniglot, mini-imagenet, noise, parameters, several (a,b), or all."
     ),
     profile: str = typer.Option("quick", help="quick (minutes), cpu (hours) or paper (a GPU)."),
     folder: Path = typer.Option(
@@ -55,11 +55,12 @@ def reproduce(
     chosen = find_profile(profile)
     if tasks is not None:
         chosen = replace(chosen, n_tasks=tasks, photo_tasks=tasks)
-    names = EXPERIMENTS if what == "all" else (what,)
-    if what != "all" and what not in EXPERIMENTS:
-        raise InputError(
-            f"what to reproduce is one of {', '.join(EXPERIMENTS)} or all, not {what!r}"
-        )
+    names = EXPERIMENTS if what == "all" else tuple(what.split(","))
+    for name in names:
+        if name not in EXPERIMENTS:
+            raise InputError(
+                f"what to reproduce is one of {', '.join(EXPERIMENTS)} or all, not {name!r}"
+            )
     sources = {name: _source(name, dataset, root, chosen) for name in names}
     grids = {
         name: grid(
