@@ -27,9 +27,9 @@ import torch
 from fspll import __version__
 from fspll.datasets import load_mini_imagenet, load_omniglot
 from fspll.embeddings import Encoder, load_embedding
-from fspll.episodes import Setting, TaskSource
 from fspll.experiments.features import embed_images
 from fspll.labeling import Labeling, label
+from fspll.tasks import Setting, TaskSource
 
 RESULTS = Path(__file__).parents[1] / "results"
 ENOUGH = 0.99

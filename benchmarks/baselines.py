@@ -26,10 +26,10 @@ from scipy.spatial.distance import cdist
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 import fspll.baselines
+from fspll._common.files import write_beside
 from fspll.baselines import PLAGGD
 from fspll.candidates import corrupt
 from fspll.datasets.partial_label import load_partial_label_split
-from fspll.files import write_beside
 
 RESULTS = Path(__file__).parents[1] / "results"
 N_TURNS = 20

@@ -28,10 +28,10 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 import fspll.baselines
 from fspll import __version__
+from fspll._common.files import write_beside
 from fspll.baselines.graph import nearest_others, unit_rows
 from fspll.baselines.kernel_ridge import KernelRidge, training_kernel
 from fspll.candidates import corrupt
-from fspll.files import write_beside
 
 RESULTS = Path(__file__).parents[1] / "results"
 SIZES = [500, 1000, 2000, 5000, 10_000, 20_000]

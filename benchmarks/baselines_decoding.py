@@ -22,9 +22,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from fspll import __version__
+from fspll._common.files import write_beside
 from fspll.baselines import PLECOC
 from fspll.candidates import corrupt
-from fspll.files import write_beside
 
 RESULTS = Path(__file__).parents[1] / "results"
 

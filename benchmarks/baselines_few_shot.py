@@ -19,13 +19,13 @@ from typing import Any, cast
 import numpy as np
 
 from fspll import __version__
+from fspll._common.files import write_beside
 from fspll.baselines import PALOC
 from fspll.datasets import load_omniglot
 from fspll.embeddings import Encoder, load_embedding
-from fspll.episodes import Setting, TaskSource
 from fspll.experiments.baselines import BASELINES
 from fspll.experiments.features import embed_images
-from fspll.files import write_beside
+from fspll.tasks import Setting, TaskSource
 
 PATH = Path(__file__).parents[1] / "results" / "baselines-few-shot.json"
 METHODS: dict[str, Callable[[], Any]] = {**BASELINES, "PALOC, C=10": lambda: PALOC(C=10.0)}

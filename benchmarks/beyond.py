@@ -20,19 +20,20 @@ from typing import Any
 import numpy as np
 import torch
 
-from fspll import __version__, evidence, naming, pairwise, rectification
+from fspll import __version__
+from fspll._common.files import user_cache_dir
 from fspll.datasets import load_mini_imagenet, load_omniglot
 from fspll.datasets.images import ImageSet
 from fspll.diagnosis import ceiling
 from fspll.embeddings import Encoder, load_embedding
-from fspll.episodes import Setting, Tasks, TaskSource
 from fspll.experiments import evaluation
 from fspll.experiments.corruption import Corruption
 from fspll.experiments.evaluation import METHODS, Scores, score_tasks
 from fspll.experiments.features import embed_images
-from fspll.experiments.published import omniglot as printed
+from fspll.experiments.reproduce.published import omniglot as printed
 from fspll.experiments.statistics import signed_rank_p, summarize
-from fspll.files import user_cache_dir
+from fspll.rectifiers import assignment, evidence, pairwise, paper
+from fspll.tasks import Setting, Tasks, TaskSource
 
 RESULTS = Path(__file__).parents[1] / "results"
 
@@ -40,7 +41,7 @@ RESULTS = Path(__file__).parents[1] / "results"
 def scored(features: torch.Tensor, tasks: Tasks, method: str, name: str) -> Scores:
     """Score tasks, or take the scores of an earlier run of the same code on the same data."""
     digest = hashlib.sha256(f"{name} {METHODS[method]} {__version__}".encode())
-    for module in (evidence, naming, rectification, pairwise, evaluation):
+    for module in (evidence, assignment, paper, pairwise, evaluation):
         digest.update(Path(str(module.__file__)).read_bytes())
     digest.update(features[:: max(1, len(features) // 500)].numpy().tobytes())
     path = user_cache_dir() / "scores" / f"{digest.hexdigest()[:32]}.npz"

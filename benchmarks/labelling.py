@@ -18,11 +18,11 @@ import torch
 
 from fspll.datasets import load_mini_imagenet
 from fspll.embeddings import load_embedding
-from fspll.episodes import Setting, TaskSource
 from fspll.experiments.baselines import BASELINES
 from fspll.experiments.features import embed_images
 from fspll.experiments.statistics import signed_rank_p, summarize
 from fspll.labeling import label
+from fspll.tasks import Setting, TaskSource
 
 OUT = Path(__file__).parents[1] / "results" / "labelling-photos"
 SETTINGS = [(n_way, r) for n_way in (5, 10, 20) for r in (1, 2, 3)]

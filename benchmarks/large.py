@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from fspll.files import write_beside
+from fspll._common.files import write_beside
 
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 RULES = ("fspll", "evidence")
@@ -103,9 +103,9 @@ class Stopwatch:
 
 
 def solve(rule: str, features: Any, candidates: Any, progress: Any = None) -> Any:
-    from fspll.evidence import EvidenceSettings
-    from fspll.large import rectify_sparse, weigh_evidence_sparse
-    from fspll.rectification import Settings
+    from fspll.rectifiers.evidence import EvidenceSettings
+    from fspll.rectifiers.paper import Settings
+    from fspll.rectifiers.sparse import rectify_sparse, weigh_evidence_sparse
 
     if rule == "evidence":
         chosen = EvidenceSettings(NEIGHBORS)
@@ -114,7 +114,7 @@ def solve(rule: str, features: Any, candidates: Any, progress: Any = None) -> An
 
 
 def right_share(confidence: sparse.csr_array, truth: np.ndarray) -> float:
-    from fspll.large import best_labels
+    from fspll.rectifiers.sparse import best_labels
 
     return round(float((best_labels(confidence) == truth).mean()), 4)
 
@@ -123,7 +123,7 @@ def measure_growth(n: int, n_classes: int, noise: float, rule: str) -> dict[str,
     """Solve one problem; the peak includes the data and everything imported."""
     import torch
 
-    import fspll.large  # noqa: F401  # so that loading it is not timed
+    import fspll.rectifiers.sparse  # noqa: F401  # so that loading it is not timed
 
     features, candidates, truth = make_problem(n, n_classes, noise)
     before = peak_mb()
@@ -137,8 +137,8 @@ def measure_growth(n: int, n_classes: int, noise: float, rule: str) -> dict[str,
 
 def measure_recall(n: int, n_classes: int, noise: float) -> dict[str, Any]:
     """Compare the neighbours found with all samples that share a label, for a few samples."""
-    from fspll.large.entries import Entries
-    from fspll.large.grouped_neighbors import nearest_in_groups
+    from fspll.rectifiers.sparse.entries import Entries
+    from fspll.rectifiers.sparse.grouped_neighbors import nearest_in_groups
 
     features, candidates, _ = make_problem(n, n_classes, noise)
     entries = Entries.of(candidates)
@@ -162,8 +162,8 @@ def measure_quality(shape: str, n: int, n_classes: int, noise: float) -> dict[st
     """Share of right labels of the dense rules and of these, averaged over three problems."""
     import torch
 
-    from fspll.evidence import EvidenceSettings, weigh_evidence
-    from fspll.rectification import Settings, rectify
+    from fspll.rectifiers.evidence import EvidenceSettings, weigh_evidence
+    from fspll.rectifiers.paper import Settings, rectify
 
     rights = []
     for seed in range(3):

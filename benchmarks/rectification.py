@@ -22,7 +22,7 @@ import torch
 
 from fspll import Settings, rectify
 from fspll.candidates import corrupt_mask
-from fspll.evidence import EvidenceSettings, weigh_evidence
+from fspll.rectifiers.evidence import EvidenceSettings, weigh_evidence
 
 
 def make_tasks(n_tasks: int, n_way: int, n_shot: int, m: int, r: int) -> tuple[torch.Tensor, ...]:

@@ -25,10 +25,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from fspll.devices import keep_freed_memory
-from fspll.episodes import Setting, Tasks, TaskSource
+from fspll._common.devices import keep_freed_memory
 from fspll.metalearning.learners import PrototypeLearner
 from fspll.metalearning.plan import TrainingPlan
+from fspll.tasks import Setting, Tasks, TaskSource
 
 N_WAY, N_SHOT, N_QUERY = 30, 5, 15
 

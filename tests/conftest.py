@@ -79,7 +79,7 @@ def tiny_photos(tmp_path):
 @pytest.fixture
 def tiny_profile():
     """Return a profile whose networks are trained for a moment."""
-    from fspll.experiments.profiles import Profile
+    from fspll.experiments.reproduce.profiles import Profile
 
     return Profile(
         "tiny",

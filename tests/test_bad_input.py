@@ -26,12 +26,12 @@ from fspll import (
     diagnose,
     rectify,
 )
+from fspll._common.devices import choose_device
+from fspll._common.errors import FsPLLError, MissingPackageError
 from fspll.baselines import PALOC, PLAGGD, PLECOC, PLKNN, PLLEAF
 from fspll.cli.main import main
 from fspll.datasets import load_image_folder, load_partial_label_mat
-from fspll.devices import choose_device
 from fspll.embeddings import InputSpec, build_network, load_checkpoint, save_checkpoint
-from fspll.errors import FsPLLError, MissingPackageError
 
 HOW = (
     "pass a NumPy array for a 0/1 mask, or a list of Python sets such as [{{0, 2}}, {{1}}] for "

@@ -22,12 +22,12 @@ from sklearn.utils.estimator_checks import check_estimator, parametrize_with_che
 from torch import nn
 
 from fspll import FsPLLClassifier
+from fspll._common.errors import CandidateError, CheckpointError, InputError, InputTypeError
 from fspll.candidates import Candidates, corrupt
 from fspll.datasets.partial_label import load_partial_label_mat
 from fspll.embeddings import InputSpec, build_network, load_embedding, save_checkpoint
-from fspll.errors import CandidateError, CheckpointError, InputError, InputTypeError
-from fspll.evidence import EvidenceSettings, weigh_evidence
-from fspll.rectification import Settings, exact_distances, rectify
+from fspll.rectifiers.evidence import EvidenceSettings, weigh_evidence
+from fspll.rectifiers.paper import Settings, exact_distances, rectify
 
 NAMES = np.array(["ant", "bee", "cat", "dog"])
 ESTIMATORS = [

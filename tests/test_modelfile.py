@@ -14,11 +14,12 @@ from safetensors.torch import save_file
 from scipy import sparse
 from torch import nn
 
-from fspll import FsPLLClassifier, tensorfiles
+from fspll import FsPLLClassifier
+from fspll._common import tensorfiles
+from fspll._common.errors import CheckpointError
 from fspll.candidates import corrupt
 from fspll.embeddings import InputSpec, build_network, save_checkpoint
-from fspll.errors import CheckpointError
-from fspll.large import fitting
+from fspll.rectifiers.sparse import fitting
 
 SPEC = InputSpec(size=16, channels=1, polarity="bright-ink")
 FITTED = ("classes_", "labels_", "confidence_", "prototypes_", "has_prototype_")

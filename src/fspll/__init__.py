@@ -13,14 +13,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from fspll._version import __version__
+from fspll._common.version import __version__
 
 if TYPE_CHECKING:
     from fspll.candidates import Candidates, corrupt
     from fspll.classifier import FsPLLClassifier
     from fspll.diagnosis import Diagnosis, diagnose
-    from fspll.episodes import Setting, TaskSource
-    from fspll.rectification import Rectified, Settings, rectify
+    from fspll.rectifiers.paper import Rectified, Settings, rectify
+    from fspll.tasks import Setting, TaskSource
 
 # Where each public name lives. They are imported when first used, so that ``fspll --version`` does
 # not wait for torch.
@@ -28,13 +28,13 @@ _HOME = {
     "Candidates": "fspll.candidates",
     "Diagnosis": "fspll.diagnosis",
     "FsPLLClassifier": "fspll.classifier",
-    "Rectified": "fspll.rectification",
-    "Setting": "fspll.episodes",
-    "Settings": "fspll.rectification",
-    "TaskSource": "fspll.episodes",
+    "Rectified": "fspll.rectifiers.paper",
+    "Setting": "fspll.tasks",
+    "Settings": "fspll.rectifiers.paper",
+    "TaskSource": "fspll.tasks",
     "corrupt": "fspll.candidates",
     "diagnose": "fspll.diagnosis",
-    "rectify": "fspll.rectification",
+    "rectify": "fspll.rectifiers.paper",
 }
 
 __all__ = [

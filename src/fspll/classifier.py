@@ -15,16 +15,16 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from fspll import modelfile
+from fspll._common.devices import choose_device
+from fspll._common.errors import InputError, InputTypeError
 from fspll.candidates import Candidates
-from fspll.devices import choose_device
+from fspll.candidates.estimators import accuracy, check_lengths, checked_vectors, true_labels
+from fspll.candidates.labels import is_number
 from fspll.embeddings import Embedding, load_embedding
-from fspll.errors import InputError, InputTypeError
-from fspll.estimators import accuracy, check_lengths, checked_vectors, true_labels
-from fspll.evidence import ClassModel, EvidenceSettings, sharpness_for, weigh_evidence
-from fspll.labels import is_number
-from fspll.large import DENSE_ENTRIES, MOST_NEIGHBORS, best_labels, fit_large, is_large
-from fspll.large.prediction import Places, all_probabilities, most_probable
-from fspll.rectification import Settings, class_probabilities, exact_distances, rectify
+from fspll.rectifiers.evidence import ClassModel, EvidenceSettings, sharpness_for, weigh_evidence
+from fspll.rectifiers.paper import Settings, class_probabilities, exact_distances, rectify
+from fspll.rectifiers.sparse import DENSE_ENTRIES, MOST_NEIGHBORS, best_labels, fit_large, is_large
+from fspll.rectifiers.sparse.prediction import Places, all_probabilities, most_probable
 
 RECTIFIERS = ("evidence", "fspll", "none")
 
@@ -39,7 +39,8 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
 
     With n samples and l classes, n x n and n x l up to 2**26 are solved densely, as few-shot tasks
     are. Beyond that (more than 8,192 samples) time and memory grow with the number of candidates
-    only, on the processor; pass y as a sparse mask. See :mod:`fspll.large` for what differs.
+    only, on the processor; pass y as a sparse mask. See :mod:`fspll.rectifiers.sparse` for what
+    differs.
 
     ``rectifier="fspll"`` is the rule of Yunfeng Zhao, Guoxian Yu, Lei Liu, Zhongmin Yan, Lizhen Cui
     and Carlotta Domeniconi, "Few-Shot Partial-Label Learning", IJCAI 2021. The default goes
@@ -52,8 +53,8 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
         of a checkpoint, a network, or a function from samples to an array (n, m).
     rectifier : {"evidence", "fspll", "none"}, default="evidence"
         How candidates are weighed. "evidence" infers them in a model of the task, see
-        :mod:`fspll.evidence`. "fspll" is the paper's rule, Eq. (1) to (3). "none" weighs all
-        candidates equally, the plain prototypes of prototypical networks.
+        :mod:`fspll.rectifiers.evidence`. "fspll" is the paper's rule, Eq. (1) to (3). "none" weighs
+        all candidates equally, the plain prototypes of prototypical networks.
     n_neighbors : int or "auto", default="auto"
         How many neighbours a sample listens to, k of Eq. (3). "auto" is one less than the average
         number of samples a class; with many samples, 10 at most.

@@ -16,9 +16,18 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
-from fspll._version import __version__
+from fspll._common.devices import choose_device
+from fspll._common.errors import (
+    CheckpointError,
+    FsPLLError,
+    InputError,
+    InputTypeError,
+    MissingPackageError,
+)
+from fspll._common.tensorfiles import FileFormat
+from fspll._common.version import __version__
 from fspll.candidates import Candidates
-from fspll.devices import choose_device
+from fspll.candidates.labels import as_classes, is_integer
 from fspll.embeddings import (
     PHOTOS,
     Embedding,
@@ -29,16 +38,7 @@ from fspll.embeddings import (
     network_from_tensors,
     network_to_tensors,
 )
-from fspll.errors import (
-    CheckpointError,
-    FsPLLError,
-    InputError,
-    InputTypeError,
-    MissingPackageError,
-)
-from fspll.labels import as_classes, is_integer
-from fspll.large import best_labels
-from fspll.tensorfiles import FileFormat
+from fspll.rectifiers.sparse import best_labels
 
 if TYPE_CHECKING:
     from fspll.classifier import FsPLLClassifier

@@ -7,8 +7,8 @@ import pytest
 from scipy import sparse
 from scipy.io import savemat
 
+from fspll._common.errors import DataError, InputError
 from fspll.annotations import read_annotations
-from fspll.errors import DataError, InputError
 
 X = np.arange(6.0).reshape(3, 2)
 MASK = np.array([[1, 1, 0, 0], [0, 0, 1, 0], [1, 0, 1, 0]])

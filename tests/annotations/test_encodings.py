@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from fspll._common.errors import DataError, InputError
 from fspll.annotations import read_annotations, read_answers
-from fspll.errors import DataError, InputError
 
 TABLE = "file,label\nä.png,café|Ærø\nb.png,日本\n"
 WESTERN = "file,label\nä.png,café|Ærø\nb.png,naïve\n"

@@ -6,8 +6,8 @@ import os
 
 import pytest
 
+from fspll._common.errors import DataError
 from fspll.annotations import read_annotations
-from fspll.errors import DataError
 
 PICTURES = ("cat/a.png", "cat/b.JPG", "dog/a.png", "Greek/alpha/1.png")
 

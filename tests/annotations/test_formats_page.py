@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fspll.errors import DataError
+from fspll._common.errors import DataError
 
 PAGE = Path(__file__).parents[2] / "docs" / "formats.md"
 BLOCK = re.compile(r'^```(\w*)(?: title="([^"]+)")?\n(.*?)^```$', re.DOTALL | re.MULTILINE)

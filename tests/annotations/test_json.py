@@ -7,8 +7,8 @@ import time
 
 import pytest
 
+from fspll._common.errors import DataError
 from fspll.annotations import read_annotations
-from fspll.errors import DataError
 
 RECORDS = [
     {"sample": "a.png", "candidates": ["cat", " lynx ", "cat"], "text": "one"},

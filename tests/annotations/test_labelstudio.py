@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from fspll._common.errors import DataError
 from fspll.annotations import read_annotations
-from fspll.errors import DataError
 
 
 def choices(*labels, name="animal"):

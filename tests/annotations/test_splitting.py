@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fspll._common.errors import DataError
 from fspll.annotations.splitting import Splitter, find_delimiter, written_list
 from fspll.annotations.writing import join_candidates
-from fspll.errors import DataError
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fspll._common.errors import DataError, InputError, InputTypeError
 from fspll.annotations import read_annotations
-from fspll.errors import DataError, InputError, InputTypeError
 
 EXPECTED = {"a.png": {"cat": 1, "lynx": 1}, "b.png": {"dog": 1}}
 

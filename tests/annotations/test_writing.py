@@ -10,9 +10,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import fspll.annotations
+from fspll._common.errors import InputError
 from fspll.annotations import join_candidates, read_annotations, read_answers, write_table
 from fspll.annotations.writing import guard, unguard
-from fspll.errors import InputError
 
 
 @pytest.mark.parametrize(

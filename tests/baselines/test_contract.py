@@ -14,10 +14,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 import fspll.baselines
+from fspll._common.errors import CandidateError, InputError, InputTypeError
 from fspll.baselines import PALOC, PLECOC, PLKNN
 from fspll.baselines.base import _statistics, random_generator
 from fspll.candidates import Candidates, corrupt
-from fspll.errors import CandidateError, InputError, InputTypeError
 
 METHODS = [PLECOC(random_state=0), PALOC(), PLKNN()]
 LEFT_OUT = {"check_array_api_input"}  # needs an environment variable before scipy is imported

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
+from fspll._common.errors import InputError
 from fspll.baselines import PLAGGD, PLLEAF
 from fspll.candidates import Candidates, corrupt_mask
 from fspll.datasets.partial_label import load_partial_label_split
-from fspll.errors import InputError
 
 ESTIMATORS = [PLAGGD(), PLLEAF(), PLLEAF(solver="reference")]
 # What scikit-learn itself leaves out unless an environment variable is set.

@@ -12,11 +12,11 @@ import zipfile
 import pytest
 from typer.testing import CliRunner
 
+from fspll._common.errors import DataError, InputError
+from fspll._common.files import data_dir
 from fspll.cli import data
 from fspll.datasets import catalogue
 from fspll.datasets.checks import Archive
-from fspll.errors import DataError, InputError
-from fspll.files import data_dir
 
 PNG = b"\x89PNG\r\n\x1a\npicture"
 NAMES = ("images_background.zip", "images_evaluation.zip")

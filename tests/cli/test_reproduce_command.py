@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from fspll.experiments import profiles
+from fspll.experiments.reproduce import profiles
 
 pytest.importorskip("matplotlib")
 

@@ -8,8 +8,8 @@ import zipfile
 
 import pytest
 
+from fspll._common.errors import DataError
 from fspll.datasets.archives import ZipSource, check_zip, open_source
-from fspll.errors import DataError
 
 FILES = {"a/1.png": b"first", "a/2.png": b"second", "b/1.png": b"x" * 1000}
 

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from fspll._common.errors import DataError
+from fspll._common.files import decoded_dir
 from fspll.datasets.cache import CacheEntry, read_picture
-from fspll.errors import DataError
-from fspll.files import decoded_dir
 
 SHAPE = (4, 3)
 

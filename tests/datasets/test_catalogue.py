@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from fspll._common.errors import InputError
+from fspll._common.files import data_dir
 from fspll.datasets.catalogue import CATALOGUE, find_dataset, look_up
-from fspll.errors import InputError
-from fspll.files import data_dir
 
 
 def see(name, folder, thorough=True):

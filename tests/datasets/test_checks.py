@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
+from fspll._common.errors import DataError
 from fspll.datasets.catalogue import find_dataset, look_up
 from fspll.datasets.checks import Archive, check_archive
-from fspll.errors import DataError
 
 PNG = b"\x89PNG\r\n\x1a\n"
 N_CLASSES = {"train": 64, "val": 16, "test": 20}

@@ -9,10 +9,10 @@ from functools import partial
 
 import pytest
 
+from fspll._common.errors import DataError, InputError
 from fspll.datasets import catalogue
 from fspll.datasets.checks import Archive, check_archive
 from fspll.datasets.fetch import get_dataset
-from fspll.errors import DataError, InputError
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"picture"
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from fspll._common.errors import DataError, InputError
 from fspll.datasets.folders import load_image_folder
-from fspll.errors import DataError, InputError
 
 GREYS = {"cat/a.png": 10, "cat/b.jpg": 40, "dog/c.bmp": 90, "wild/fox/d.webp": 200}
 

@@ -7,10 +7,10 @@ import hashlib
 import numpy as np
 import pytest
 
+from fspll._common.errors import InputError
 from fspll.datasets.alphabets import ALPHABET_SIZE, character
 from fspll.datasets.glyphs import SPLITS, load_glyphs
 from fspll.datasets.ink import draw_ink
-from fspll.errors import InputError
 
 
 @pytest.fixture(scope="module")

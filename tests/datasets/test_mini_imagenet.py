@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from fspll._common.errors import DataError, InputError
 from fspll.datasets.mini_imagenet import load_mini_imagenet
-from fspll.errors import DataError, InputError
 
 CLASSES = {"train": ["n03", "n01"], "val": ["n05"], "test": ["n02", "n04"]}
 N_EACH = 3

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
+from fspll._common.errors import DataError, InputError
 from fspll.datasets.omniglot import load_omniglot
-from fspll.errors import DataError, InputError
 
 PARTS = {
     "images_background": ["Greek/character01", "Greek/character02", "Arcadian/character01"],

@@ -7,8 +7,8 @@ import pytest
 from scipy import sparse
 from scipy.io import savemat
 
+from fspll._common.errors import DataError
 from fspll.datasets.partial_label import load_partial_label_mat, load_partial_label_split
-from fspll.errors import DataError
 
 # Four samples, three features, five classes; class 4 is nobody's candidate.
 DATA = np.arange(12, dtype=float).reshape(4, 3)

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
+from fspll._common.files import write_beside
 from fspll.datasets.parts import no_empty_folder, remove_stale
-from fspll.files import write_beside
 
 
 def names(folder):

@@ -10,6 +10,8 @@ import pytest
 from PIL import Image
 from torch import nn
 
+from fspll._common.errors import DataError, InputError
+from fspll._common.files import user_cache_dir
 from fspll.embeddings import (
     Encoder,
     FunctionEncoder,
@@ -18,8 +20,6 @@ from fspll.embeddings import (
     encode_cached,
     store,
 )
-from fspll.errors import DataError, InputError
-from fspll.files import user_cache_dir
 
 SPEC = InputSpec(16, 1, "bright-ink")
 

@@ -11,6 +11,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import nn
 
+from fspll._common.errors import CheckpointError, DataError, InputTypeError
 from fspll.embeddings import (
     InputSpec,
     build_network,
@@ -20,7 +21,6 @@ from fspll.embeddings import (
     read_metadata,
     save_checkpoint,
 )
-from fspll.errors import CheckpointError, DataError, InputTypeError
 
 SPEC = InputSpec(size=16, channels=1, polarity="bright-ink")
 TRAINING = {"regime": "FsPLL+", "n_way": 30, "learning_rate": 0.001, "tasks": [1, 2]}
@@ -217,7 +217,7 @@ def test_a_failed_write_keeps_the_old_file(path, network, monkeypatch):
         raise OSError(28, "No space left on device")
 
     old = path.read_bytes()
-    monkeypatch.setattr("fspll.tensorfiles.save_file", fail)
+    monkeypatch.setattr("fspll._common.tensorfiles.save_file", fail)
     with pytest.raises(DataError, match="No space left on device"):
         save_checkpoint(path, network, input_spec=SPEC)
     assert path.read_bytes() == old

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from fspll._common.errors import InputError
 from fspll.embeddings import (
     Conv4,
     Conv4Classifier,
@@ -12,7 +13,6 @@ from fspll.embeddings import (
     load_checkpoint,
     save_checkpoint,
 )
-from fspll.errors import InputError
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ import torch
 from scipy import sparse
 from torch import nn
 
-from fspll.devices import choose_device
+from fspll._common.devices import choose_device
+from fspll._common.errors import CheckpointError, InputError, InputTypeError
 from fspll.embeddings import (
     Conv4,
     Embedding,
@@ -19,7 +20,6 @@ from fspll.embeddings import (
     load_embedding,
     save_checkpoint,
 )
-from fspll.errors import CheckpointError, InputError, InputTypeError
 
 SPEC = InputSpec(16, 1, "bright-ink")
 

@@ -9,8 +9,8 @@ import pytest
 import torch
 from PIL import Image
 
+from fspll._common.errors import InputError, InputTypeError
 from fspll.embeddings import InputSpec, prepare_images
-from fspll.errors import InputError, InputTypeError
 
 GREY, COLOUR = InputSpec(16, 1), InputSpec(16, 3)
 INK = InputSpec(16, 1, "bright-ink")

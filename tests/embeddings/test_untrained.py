@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from fspll._common.errors import InputError
 from fspll.embeddings import InputSpec, build_network, image_tensor, untrained_encoder
-from fspll.errors import InputError
 
 SPEC = InputSpec(16, 1, "bright-ink")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fspll.experiments.jobs import Source
+from fspll.experiments.reproduce.jobs import Source
 
 
 @pytest.fixture

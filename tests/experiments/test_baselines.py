@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from fspll.episodes import Setting, TaskSource
 from fspll.experiments.baselines import BASELINES, score_baseline
+from fspll.tasks import Setting, TaskSource
 
 LABELS = np.repeat(np.arange(10), 20)
 

@@ -11,14 +11,14 @@ import pytest
 import torch
 from scipy import stats
 
+from fspll._common.errors import InputError
 from fspll.datasets import ImageSet
 from fspll.embeddings import Encoder, InputSpec, build_network
-from fspll.episodes import Setting, TaskSource
-from fspll.errors import InputError
 from fspll.experiments.comparison import Row, compare, settings_grid
 from fspll.experiments.evaluation import METHODS, score_maml, score_tasks
 from fspll.experiments.statistics import signed_rank_p, summarize
 from fspll.experiments.tables import markdown_table, write_rows
+from fspll.tasks import Setting, TaskSource
 
 SPEC = InputSpec(16, 1, "bright-ink")
 SETTINGS = [Setting(5, 3, 4, r=1), Setting(3, 2, 5, r=2, p=0.5)]

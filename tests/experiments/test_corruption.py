@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fspll.episodes import Setting, TaskSource
-from fspll.errors import InputError
+from fspll._common.errors import InputError
 from fspll.experiments.corruption import Corruption
+from fspll.tasks import Setting, TaskSource
 
 LABELS = np.repeat(np.arange(12), 20)
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 
+from fspll._common.errors import InputError
 from fspll.classifier import FsPLLClassifier
-from fspll.episodes import Setting, Tasks, TaskSource
-from fspll.errors import InputError
-from fspll.evidence import EvidenceSettings
 from fspll.experiments import evaluation
 from fspll.experiments.evaluation import METHODS, PrototypeMethod, score_tasks
-from fspll.rectification import METRICS, Settings, rectify
+from fspll.rectifiers.evidence import EvidenceSettings
+from fspll.rectifiers.paper import METRICS, Settings, rectify
+from fspll.tasks import Setting, Tasks, TaskSource
 
 LABELS = np.repeat(np.arange(15), 12)
 

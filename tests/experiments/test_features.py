@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch import nn
 
+from fspll._common.files import user_cache_dir
 from fspll.datasets import ImageSet
 from fspll.embeddings import Encoder, InputSpec, build_network
 from fspll.experiments.features import embed_images
-from fspll.files import user_cache_dir
 
 SPEC = InputSpec(16, 1, "bright-ink")
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fspll.errors import InputError
+from fspll._common.errors import InputError
 from fspll.experiments.statistics import Summary, calibration_error, summarize
 
 

@@ -8,9 +8,9 @@ import torch
 from PIL import Image
 
 from fspll import FsPLLClassifier
+from fspll._common.errors import DataError, InputError, InputTypeError
 from fspll.candidates import corrupt
 from fspll.embeddings import InputSpec, build_network, save_checkpoint
-from fspll.errors import DataError, InputError, InputTypeError
 from fspll.labeling import label
 
 LETTERS = np.repeat(list("abcd"), 5)

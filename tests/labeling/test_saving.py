@@ -7,8 +7,8 @@ import csv
 import numpy as np
 import pytest
 
+from fspll._common.errors import DataError
 from fspll.annotations import read_annotations, read_answers
-from fspll.errors import DataError
 from fspll.labeling import label, load_model
 
 

@@ -8,9 +8,9 @@ import torch
 from scipy import sparse
 
 from fspll import FsPLLClassifier
-from fspll.errors import InputError
-from fspll.evidence import EvidenceSettings, explain_evidence, weigh_evidence
-from fspll.naming import name_groups
+from fspll._common.errors import InputError
+from fspll.rectifiers.assignment import name_groups
+from fspll.rectifiers.evidence import EvidenceSettings, explain_evidence, weigh_evidence
 
 
 def survey(seed, accuracy, people=4, n_classes=10, n_shot=8, spread=0.6):

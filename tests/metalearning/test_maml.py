@@ -11,15 +11,15 @@ from torch import nn
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
+from fspll._common.errors import InputTypeError
 from fspll.datasets import ImageSet
 from fspll.embeddings import Conv4, Conv4Classifier, build_network, image_tensor, load_checkpoint
-from fspll.episodes import Setting, TaskSource
-from fspll.errors import InputTypeError
 from fspll.experiments.evaluation import score_maml
 from fspll.metalearning.maml import MAMLLearner, adapt, label_mask, solve_task, weights_for
 from fspll.metalearning.objectives import average_over_candidates
 from fspll.metalearning.plan import TrainingPlan
 from fspll.metalearning.trainer import train
+from fspll.tasks import Setting, TaskSource
 
 
 class Smooth(nn.Module):

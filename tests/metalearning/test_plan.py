@@ -7,9 +7,9 @@ from dataclasses import fields
 
 import pytest
 
-from fspll.episodes import Setting
-from fspll.errors import InputError
+from fspll._common.errors import InputError
 from fspll.metalearning.plan import TrainingPlan
+from fspll.tasks import Setting
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from fspll.episodes import Setting, TaskSource
-from fspll.errors import InputError
+from fspll._common.errors import InputError
 from fspll.metalearning.learners import PrototypeLearner
 from fspll.metalearning.plan import TrainingPlan
 from fspll.metalearning.regimes import DEFAULT, OBJECTIVES, REGIMES, Regime, find_regime
-from fspll.rectification import METRICS, Settings, rectify
+from fspll.rectifiers.paper import METRICS, Settings, rectify
+from fspll.tasks import Setting, TaskSource
 
 N_WAY, N_SHOT, N_QUERY = 4, 3, 2
 SOURCE = TaskSource(np.repeat(np.arange(8), 6), Setting(N_WAY, N_SHOT, N_QUERY, r=1), seed=5)

@@ -16,6 +16,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from fspll._common.errors import CheckpointError, DataError, InputError, TaskError
 from fspll.datasets import ImageSet, load_glyphs
 from fspll.embeddings import (
     Encoder,
@@ -24,13 +25,12 @@ from fspll.embeddings import (
     load_checkpoint,
     untrained_encoder,
 )
-from fspll.episodes import Setting, TaskSource
-from fspll.errors import CheckpointError, DataError, InputError, TaskError
 from fspll.experiments.evaluation import METHODS, score_tasks
 from fspll.metalearning import state, trainer
 from fspll.metalearning.learners import PrototypeLearner
 from fspll.metalearning.plan import TrainingPlan
 from fspll.metalearning.trainer import LOG, MODEL, STATE, train
+from fspll.tasks import Setting, TaskSource
 
 TURNS = ("", "/rot090", "/rot180", "/rot270")
 PLAN = TrainingPlan(

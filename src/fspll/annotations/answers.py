@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from fspll._common.errors import DataError
 from fspll.annotations.options import ANSWER_NAMES, SAMPLE_NAMES, find_column, list_columns
 from fspll.annotations.tables import read_table
-from fspll.errors import DataError
 
 
 def read_answers(path: Path | str, *, encoding: str | None = None) -> dict[str, str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
+from fspll._common.errors import DataError
 from fspll.annotations.collecting import Opinion, collect, keep_most, keep_used
 from fspll.annotations.features import (
     FEATURE_NAMES,
@@ -24,7 +25,6 @@ from fspll.annotations.features import (
 from fspll.annotations.options import Options
 from fspll.annotations.samples import Annotations
 from fspll.annotations.splitting import Splitter
-from fspll.errors import DataError
 
 _CANDIDATE_NAMES = ("candidates", "votes", "mask", "partial_target", "labels", "Y", "y")
 _SPARSE_NAMES = ("indptr", "indices", "shape")

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
+from fspll._common.errors import DataError
 from fspll.annotations.options import Options
 from fspll.annotations.samples import Annotations
 from fspll.annotations.writing import is_plain_text
-from fspll.errors import DataError
 
 _ROWS_SHOWN = 4
 

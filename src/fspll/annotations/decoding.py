@@ -6,7 +6,7 @@ import codecs
 from collections.abc import Callable
 from pathlib import Path
 
-from fspll.errors import DataError, InputError
+from fspll._common.errors import DataError, InputError
 
 # A byte-order mark settles the encoding. UTF-32 first: its mark begins like that of UTF-16.
 _MARKS = (

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from fspll._common.errors import DataError
 from fspll.annotations.samples import Annotations
-from fspll.errors import DataError
 
 FEATURE_NAMES = ("X", "x", "features", "embeddings", "data")
 SAMPLE_NAMES = ("names", "samples", "files")

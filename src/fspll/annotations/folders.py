@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from fspll._common.errors import DataError
 from fspll.annotations.collecting import Opinion, collect
 from fspll.annotations.options import (
     ALTERNATIVE_NAMES,
@@ -18,7 +19,6 @@ from fspll.annotations.options import (
 from fspll.annotations.samples import Annotations
 from fspll.annotations.splitting import Splitter
 from fspll.annotations.tables import read_table
-from fspll.errors import DataError
 
 TABLES = ("alternatives.csv", "alternatives.tsv")
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fspll._common.errors import DataError
 from fspll.annotations.collecting import Opinion, collect
 from fspll.annotations.options import (
     ANNOTATOR_NAMES,
@@ -19,7 +20,6 @@ from fspll.annotations.options import (
 )
 from fspll.annotations.samples import Annotations
 from fspll.annotations.splitting import Splitter
-from fspll.errors import DataError
 
 
 @dataclass(frozen=True)

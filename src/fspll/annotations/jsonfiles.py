@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from fspll._common.errors import DataError
 from fspll.annotations.decoding import read_text
 from fspll.annotations.grid import Grid
-from fspll.errors import DataError
 
 Record = dict[str, Any]
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 from urllib.parse import parse_qs, urlsplit
 
+from fspll._common.errors import DataError
 from fspll.annotations.collecting import collect
 from fspll.annotations.grid import Described, Grid, describe
 from fspll.annotations.jsonfiles import Record, make_grid
@@ -23,7 +24,6 @@ from fspll.annotations.options import (
 )
 from fspll.annotations.samples import Annotations
 from fspll.annotations.splitting import Splitter
-from fspll.errors import DataError
 
 # Labels come as lists, so nothing in them separates.
 _AS_GIVEN = Splitter("", lists=False)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fspll.errors import DataError
+from fspll._common.errors import DataError
 
 # In this order: the first that a file has is taken.
 CANDIDATE_NAMES = (

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from fspll._common.errors import DataError, InputError, InputTypeError
 from fspll.annotations.arrays import read_mat, read_npz
 from fspll.annotations.features import load_features
 from fspll.annotations.folders import read_folder
@@ -15,7 +16,6 @@ from fspll.annotations.labelstudio import is_full_export, is_min_export, read_fu
 from fspll.annotations.options import Options
 from fspll.annotations.samples import Annotations
 from fspll.annotations.tables import read_table
-from fspll.errors import DataError, InputError, InputTypeError
 
 FORMATS = ("csv", "tsv", "json", "jsonl", "label-studio", "folder", "mat", "npz")
 COMBINE = ("union", "majority")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from fspll._common.errors import DataError
 from fspll.candidates import Candidates
-from fspll.errors import DataError
 
 
 @dataclass(frozen=True, eq=False)

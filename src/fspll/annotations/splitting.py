@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from fspll.errors import DataError
+from fspll._common.errors import DataError
 
 _CERTAIN = ("|", ";", ",")
 _BRACKETS = {"[": "]", "{": "}", "(": ")"}

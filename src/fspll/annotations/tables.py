@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from fspll._common.errors import DataError
 from fspll.annotations.decoding import read_text
 from fspll.annotations.grid import Grid
 from fspll.annotations.writing import unguard
-from fspll.errors import DataError
 
 _SEPARATORS = ("\t", ";", ",")
 _QUOTED = re.compile(r'"[^"]*"')

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from fspll.errors import InputError
-from fspll.files import write_beside
+from fspll._common.errors import InputError
+from fspll._common.files import write_beside
 
 # Apostrophes that stand before a risky sign already are counted in, so that "'=x" comes back too.
 _RISKY = re.compile(r"'*[=+\-@\t\r]")

@@ -11,15 +11,15 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from fspll._common.errors import InputError
 from fspll.candidates import Candidates
-from fspll.errors import InputError
-from fspll.estimators import (
+from fspll.candidates.estimators import (
     accuracy,
     check_lengths,
     checked_vectors,
     true_labels,
 )
-from fspll.labels import is_integer, is_number
+from fspll.candidates.labels import is_integer, is_number
 
 SCALES = ("standard", "minmax", "none")
 _FARTHEST = 1e70  # scaled coordinate

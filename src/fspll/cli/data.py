@@ -20,8 +20,8 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from fspll._common.errors import DataError, InputError
 from fspll.cli.console import err, out
-from fspll.errors import DataError, InputError
 
 # The commands import the data sets when they run: ``fspll --help`` should not wait for them.
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
+from fspll._common.errors import InputError
 from fspll.datasets.images import ImageSet
-from fspll.errors import InputError
 
 NAMES = ("glyphs", "omniglot", "mini-imagenet")
 

@@ -9,8 +9,8 @@ import typer
 from rich.box import SIMPLE
 from rich.table import Table
 
+from fspll._common.errors import InputError
 from fspll.cli.console import out, progress_bar
-from fspll.errors import InputError
 
 
 def demo(
@@ -21,15 +21,15 @@ def demo(
 ) -> None:
     """Meta-train on drawn characters for about a minute, then solve tasks with new ones."""
     # Heavy imports wait until the command runs, so that `fspll --help` is quick.
+    from fspll._common.devices import keep_freed_memory
     from fspll.cli.progress import TrainingBar
     from fspll.datasets import load_glyphs
-    from fspll.devices import keep_freed_memory
     from fspll.embeddings import Encoder, load_embedding
-    from fspll.episodes import Setting
     from fspll.experiments.comparison import compare
     from fspll.experiments.evaluation import METHODS
     from fspll.metalearning.plan import TrainingPlan
     from fspll.metalearning.trainer import MODEL, train
+    from fspll.tasks import Setting
 
     if folder is not None and (folder / MODEL).exists():
         raise InputError(f"{folder} holds a trained model already; choose another folder")

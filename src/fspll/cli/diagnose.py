@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from fspll._common.errors import InputError
 from fspll.cli.console import out
-from fspll.errors import InputError
 
 if TYPE_CHECKING:
     from fspll.annotations import Annotations

@@ -9,8 +9,8 @@ import typer
 from rich.box import SIMPLE
 from rich.table import Table
 
+from fspll._common.errors import InputTypeError
 from fspll.cli.console import out, progress_bar
-from fspll.errors import InputTypeError
 
 if TYPE_CHECKING:
     from fspll.embeddings import Encoder

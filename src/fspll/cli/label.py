@@ -11,8 +11,8 @@ from rich.box import SIMPLE
 from rich.markup import escape
 from rich.table import Table
 
+from fspll._common.errors import InputError
 from fspll.cli.console import err, out, progress_bar
-from fspll.errors import InputError
 
 if TYPE_CHECKING:
     from fspll.labeling import Labeling
@@ -132,7 +132,7 @@ class encoding_bar:  # noqa: N801 - used as a function
 
 
 def _reporter() -> Any:
-    from fspll.report.labelling import write_report
+    from fspll.labeling.report.page import write_report
 
     return write_report
 

@@ -9,10 +9,10 @@ import typer
 from rich.markup import escape
 from typer.core import TyperGroup
 
-from fspll._version import __version__
+from fspll._common.errors import FsPLLError
+from fspll._common.version import __version__
 from fspll.cli import data, demo, diagnose, evaluate, label, models, predict, reproduce, train
 from fspll.cli.console import err
-from fspll.errors import FsPLLError
 
 
 class _Commands(TyperGroup):

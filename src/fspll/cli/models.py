@@ -7,8 +7,8 @@ from pathlib import Path
 from rich.box import SIMPLE
 from rich.table import Table
 
+from fspll._common.errors import CheckpointError
 from fspll.cli.console import out
-from fspll.errors import CheckpointError
 
 
 def models() -> None:

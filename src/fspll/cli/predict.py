@@ -11,8 +11,8 @@ from rich.box import SIMPLE
 from rich.markup import escape
 from rich.table import Table
 
+from fspll._common.errors import DataError, InputError
 from fspll.cli.console import err, out
-from fspll.errors import DataError, InputError
 
 if TYPE_CHECKING:
     import numpy as np

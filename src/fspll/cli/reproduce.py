@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from fspll._common.errors import DataError, InputError
 from fspll.cli.console import err, out
-from fspll.errors import DataError, InputError
 
 if TYPE_CHECKING:
-    from fspll.experiments.jobs import Source
-    from fspll.experiments.profiles import Profile
+    from fspll.experiments.reproduce.jobs import Source
+    from fspll.experiments.reproduce.profiles import Profile
 
 
 def reproduce(
@@ -44,12 +44,12 @@ def reproduce(
 
     from fspll.cli.datasets import numbers
     from fspll.cli.progress import GridBar
-    from fspll.experiments.collecting import collect
-    from fspll.experiments.figures import require_matplotlib
-    from fspll.experiments.grids import EXPERIMENTS, grid
-    from fspll.experiments.profiles import find_profile
-    from fspll.experiments.runner import Workers, run
-    from fspll.report.reproduction import write_reproduction
+    from fspll.experiments.reproduce.collecting import collect
+    from fspll.experiments.reproduce.figures import require_matplotlib
+    from fspll.experiments.reproduce.grids import EXPERIMENTS, grid
+    from fspll.experiments.reproduce.page import write_reproduction
+    from fspll.experiments.reproduce.profiles import find_profile
+    from fspll.experiments.reproduce.runner import Workers, run
 
     require_matplotlib()  # before hours of work, not after
     chosen = find_profile(profile)
@@ -95,8 +95,8 @@ def reproduce(
 
 def _source(experiment: str, dataset: str | None, root: Path | None, profile: Profile) -> Source:
     """Return what an experiment's tasks are made of; characters drawn by code if all else lacks."""
-    from fspll.experiments.grids import PHOTOS
-    from fspll.experiments.jobs import Source
+    from fspll.experiments.reproduce.grids import PHOTOS
+    from fspll.experiments.reproduce.jobs import Source
 
     name = dataset or ("mini-imagenet" if experiment in PHOTOS else "omniglot")
     where = None if root is None else str(root.expanduser().resolve())

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from fspll._common.errors import InputError, MissingPackageError
 from fspll.cli.console import err, out
-from fspll.errors import InputError, MissingPackageError
 
 if TYPE_CHECKING:
     from fspll.metalearning.trainer import Observer, Report
@@ -48,9 +48,9 @@ def train(
     tensorboard: bool = typer.Option(False, help="Also write TensorBoard scalars."),
 ) -> None:
     """Meta-train an embedding network; Ctrl-C stops it, the same command goes on."""
+    from fspll._common.devices import keep_freed_memory
     from fspll.cli.datasets import load_split, numbers
     from fspll.cli.progress import TrainingBar
-    from fspll.devices import keep_freed_memory
     from fspll.metalearning.plan import TrainingPlan
     from fspll.metalearning.trainer import train as run
 

@@ -9,7 +9,7 @@ import urllib.request
 from typing import IO
 from urllib.parse import urlsplit
 
-from fspll.errors import InputError
+from fspll._common.errors import InputError
 
 
 def _is_loopback(url: str) -> bool:

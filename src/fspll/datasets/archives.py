@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Self
 
-from fspll.errors import DataError
+from fspll._common.errors import DataError
 
 MAX_MEMBER_BYTES = 64 * 2**20  # one picture; the largest photo of ImageNet has 15 MB
 MAX_TOTAL_BYTES = 16 * 2**30  # one data set, unpacked

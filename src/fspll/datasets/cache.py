@@ -22,10 +22,10 @@ from typing import Any
 
 import numpy as np
 
+from fspll._common.errors import DataError
+from fspll._common.files import decoded_dir, write_beside
 from fspll.datasets.archives import stamps
 from fspll.datasets.parts import remove_stale
-from fspll.errors import DataError
-from fspll.files import decoded_dir, write_beside
 
 Progress = Callable[[int, int], None]
 Reader = Callable[[], np.ndarray]

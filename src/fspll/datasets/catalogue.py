@@ -8,9 +8,9 @@ from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 
+from fspll._common.errors import DataError, InputError
+from fspll._common.files import data_dir
 from fspll.datasets.checks import Archive, inspect_mat, inspect_mini_imagenet, inspect_omniglot
-from fspll.errors import DataError, InputError
-from fspll.files import data_dir
 
 _OMNIGLOT_HOME = "https://raw.githubusercontent.com/brendenlake/omniglot/master/python"
 
@@ -33,7 +33,7 @@ class DataSet:
         The files it consists of; ``"a|b"`` means either.
     inspect : callable
         Takes the files by name and whether to read every byte; returns what is there in a few
-        words, or raises :class:`~fspll.errors.DataError`.
+        words, or raises :class:`~fspll._common.errors.DataError`.
     archives : tuple of Archive
         What can be downloaded.
     """

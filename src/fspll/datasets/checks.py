@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from fspll._common.errors import DataError
 from fspll.datasets.archives import Source, open_source
-from fspll.errors import DataError
 
 _PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _N_DRAWINGS = 20  # of every character, by twenty people

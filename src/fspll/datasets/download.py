@@ -16,11 +16,11 @@ from collections.abc import Callable
 from email.message import Message
 from pathlib import Path
 
-from fspll._version import __version__
+from fspll._common.errors import DataError, FsPLLError
+from fspll._common.version import __version__
 from fspll.datasets.addresses import make_opener, refuse_insecure
 from fspll.datasets.checks import file_md5
 from fspll.datasets.parts import Part, no_empty_folder, remove_stale
-from fspll.errors import DataError, FsPLLError
 
 Progress = Callable[[str, int, "int | None"], None]
 """Called with a file's name, its bytes so far, and its bytes in all (None when not known)."""

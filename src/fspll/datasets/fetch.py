@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from fspll._common.errors import DataError, InputError
+from fspll._common.files import write_beside
 from fspll.datasets.catalogue import DataSet, find_dataset, look_up
 from fspll.datasets.checks import Archive, check_archive
 from fspll.datasets.download import Progress, download
 from fspll.datasets.parts import Part, no_empty_folder, remove_stale
-from fspll.errors import DataError, InputError
-from fspll.files import write_beside
 
 MAX_ARCHIVE_BYTES = 64 * 2**20  # the largest zip of Omniglot has 10 MB
 _COPY_BLOCK = 2**20

@@ -7,10 +7,10 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
+from fspll._common.errors import DataError, InputError
 from fspll.datasets.archives import Source, open_source
 from fspll.datasets.cache import CacheEntry, Decoded, Progress, read_picture
 from fspll.datasets.images import ImageSet
-from fspll.errors import DataError, InputError
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".ppm", ".pgm", ".tif", ".tiff", ".webp")
 

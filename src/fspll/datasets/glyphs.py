@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from fspll._common.errors import InputError
 from fspll.datasets.alphabets import ALPHABET_SIZE, Character, character
 from fspll.datasets.handwriting import N_VARIATIONS, Hand, write
 from fspll.datasets.images import ImageSet
 from fspll.datasets.ink import draw_ink
 from fspll.datasets.strokes import MAX_STROKES, Dice
-from fspll.errors import InputError
 
 #: The classes of each split: whole alphabets, so that no test character has a relative in train.
 SPLITS: dict[str, range] = {"train": range(1000), "test": range(1000, 1500)}

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from fspll.errors import DataError
+from fspll._common.errors import DataError
 
 
 @dataclass(frozen=True, eq=False)

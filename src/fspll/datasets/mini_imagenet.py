@@ -16,11 +16,11 @@ from typing import Literal
 
 import numpy as np
 
+from fspll._common.errors import DataError, InputError
+from fspll._common.files import data_dir
 from fspll.datasets.archives import Source, open_source
 from fspll.datasets.cache import CacheEntry, Decoded, Progress, read_picture
 from fspll.datasets.images import ImageSet
-from fspll.errors import DataError, InputError
-from fspll.files import data_dir
 
 PARTS = ("train", "val", "test")
 # Which parts make up a split; neighbours on disk, so that every split is one slice.

@@ -14,11 +14,11 @@ from typing import Literal
 
 import numpy as np
 
+from fspll._common.errors import DataError, InputError
+from fspll._common.files import data_dir
 from fspll.datasets.archives import Source, open_source
 from fspll.datasets.cache import CacheEntry, Decoded, Progress, Reader, read_picture
 from fspll.datasets.images import ImageSet
-from fspll.errors import DataError, InputError
-from fspll.files import data_dir
 
 N_DRAWINGS = 20
 N_TRAIN_CHARACTERS = 1200

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from fspll._common.errors import CandidateError, DataError
 from fspll.candidates import Candidates
-from fspll.errors import CandidateError, DataError
 
 # Of the level 5 MAT format: types of elements, classes of variables that hold others, a flag.
 _MATRIX, _COMPRESSED = 14, 15

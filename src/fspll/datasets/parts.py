@@ -11,8 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from fspll.errors import DataError
-from fspll.files import write_beside
+from fspll._common.errors import DataError
+from fspll._common.files import write_beside
 
 _DAY = 24 * 60 * 60.0
 
@@ -68,7 +68,7 @@ class Part:
 
 
 def remove_stale(folder: Path, start: str) -> None:
-    """Remove what :func:`fspll.files.write_beside` left behind in processes that were killed.
+    """Remove what ``write_beside`` left behind in processes that were killed.
 
     Such a file is called ``.<target>.<process id>.part``. It is stale when its process is gone, or
     when nobody wrote to it for a day (by then the number may be another process's).

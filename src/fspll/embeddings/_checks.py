@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fspll.errors import InputError
+from fspll._common.errors import InputError
 
 
 def require_whole(owner: str, name: str, value: Any, *, at_least: int) -> None:

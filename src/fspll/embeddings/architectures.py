@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import nn
 
+from fspll._common.errors import InputError, InputTypeError
 from fspll.embeddings.conv4 import Conv4
 from fspll.embeddings.conv4_classifier import Conv4Classifier
 from fspll.embeddings.resnet12 import ResNet12
-from fspll.errors import InputError, InputTypeError
 
 ARCHITECTURES: dict[str, type[Conv4] | type[ResNet12] | type[Conv4Classifier]] = {
     network.architecture: network for network in (Conv4, ResNet12, Conv4Classifier)

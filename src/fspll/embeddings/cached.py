@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from fspll._version import __version__
+from fspll._common.errors import DataError, InputError, InputTypeError
+from fspll._common.version import __version__
 from fspll.embeddings.architectures import describe_network
 from fspll.embeddings.encoder import Embedding, Encoder
 from fspll.embeddings.photos import PhotoEncoder
 from fspll.embeddings.store import FeatureStore
 from fspll.embeddings.text import TextEncoder
-from fspll.errors import DataError, InputError, InputTypeError
 
 Progress = Callable[[int, int], None]
 AT_A_TIME = 32  # samples between two reports of progress

@@ -1,8 +1,8 @@
 """Networks in files: safetensors with JSON metadata, never a pickle.
 
-A checkpoint file holds the network's tensors under ``network.``, whatever else the caller wants
-to keep (an optimiser's state, say) under ``extra.``, in the shape of :mod:`fspll.tensorfiles`. The
-same tensors and metadata can be part of another file: see :func:`network_to_tensors` and
+A checkpoint file holds the network's tensors under ``network.``, whatever else the caller wants to
+keep (an optimiser's state, say) under ``extra.``, in the shape of :mod:`fspll._common.tensorfiles`.
+The same tensors and metadata can be part of another file: see :func:`network_to_tensors` and
 :func:`network_from_tensors`.
 """
 
@@ -17,11 +17,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fspll._version import __version__
+from fspll._common.errors import CheckpointError, InputError
+from fspll._common.tensorfiles import FileFormat, as_json, plain
+from fspll._common.version import __version__
 from fspll.embeddings.architectures import build_network, describe_network
 from fspll.embeddings.inputs import InputSpec
-from fspll.errors import CheckpointError, InputError
-from fspll.tensorfiles import FileFormat, as_json, plain
 
 FORMAT = FileFormat("fspll-embedding", version=1, noun="an embedding")
 

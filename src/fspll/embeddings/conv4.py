@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from fspll._common.errors import InputError
 from fspll.embeddings._checks import require_whole
 from fspll.embeddings.normpool import NormPoolReLU
-from fspll.errors import InputError
 
 N_BLOCKS = 4
 

@@ -14,12 +14,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fspll.devices import choose_device
+from fspll._common.devices import choose_device
+from fspll._common.errors import InputError, InputTypeError
 from fspll.embeddings._checks import require_features, require_whole
 from fspll.embeddings.checkpoints import load_checkpoint
 from fspll.embeddings.inputs import InputSpec, collect_samples, prepare_arrays, prepare_images
 from fspll.embeddings.pictures import collect_pictures
-from fspll.errors import InputError, InputTypeError
 
 Progress = Callable[[int, int], None]
 WEIGHTS = Path(__file__).parent / "weights"

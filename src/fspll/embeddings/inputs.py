@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import interpolate
 
+from fspll._common.errors import InputError
 from fspll.embeddings._checks import require_whole
 from fspll.embeddings.pictures import collect_pictures, is_pil_image, read_pictures
-from fspll.errors import InputError
 
 POLARITIES = ("bright-ink", "dark-ink")
 # ITU-R 601, the weights Pillow uses for mode "L".

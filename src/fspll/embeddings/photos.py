@@ -21,10 +21,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import interpolate
 
+from fspll._common.errors import CheckpointError, MissingPackageError
 from fspll.embeddings.encoder import PHOTOS, Encoder, Progress
 from fspll.embeddings.inputs import InputSpec, prepare_images
 from fspll.embeddings.pictures import collect_pictures, read_pictures
-from fspll.errors import CheckpointError, MissingPackageError
 
 SPEC = InputSpec(size=224, channels=3)
 _BUILDER = "efficientnet_lite_pytorch"

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from fspll.errors import InputError, InputTypeError
+from fspll._common.errors import InputError, InputTypeError
 
 CHANNEL_COUNTS = (1, 3, 4)
 NOTHING = "X is empty; at least one picture is needed"

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from fspll._common.errors import InputError
 from fspll.embeddings._checks import require_whole
-from fspll.errors import InputError
 
 SLOPE = 0.1
 

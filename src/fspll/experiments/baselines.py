@@ -9,8 +9,8 @@ from torch import Tensor
 
 from fspll.baselines import PALOC, PLAGGD, PLECOC, PLKNN, PLLEAF
 from fspll.baselines.base import PartialLabelClassifier
-from fspll.episodes import Tasks
 from fspll.experiments.evaluation import Scores
+from fspll.tasks import Tasks
 
 BASELINES: dict[str, Callable[[], PartialLabelClassifier]] = {
     "PL-AGGD": PLAGGD,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 
+from fspll._common.errors import InputError
 from fspll.datasets.images import ImageSet
 from fspll.embeddings import Conv4Classifier, Encoder
-from fspll.episodes import Setting, TaskSource
-from fspll.errors import InputError
 from fspll.experiments.baselines import BASELINES, score_baseline
 from fspll.experiments.evaluation import METHODS, Scores, score_maml, score_tasks
 from fspll.experiments.features import embed_images
 from fspll.experiments.statistics import signed_rank_p, summarize
+from fspll.tasks import Setting, TaskSource
 
 
 @dataclass(frozen=True)

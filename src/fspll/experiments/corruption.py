@@ -1,6 +1,6 @@
 """Tasks that are harder than the paper's: unequal classes and distractors that are not even.
 
-Shapes: n support samples, l classes, as in :mod:`fspll.episodes`.
+Shapes: n support samples, l classes, as in :mod:`fspll.tasks`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fspll.ambiguity import corrupt_mask
-from fspll.episodes import Setting, Tasks, TaskSource
-from fspll.errors import InputError
+from fspll._common.errors import InputError
+from fspll.candidates.ambiguity import corrupt_mask
+from fspll.tasks import Setting, Tasks, TaskSource
 
 _STREAM = 0x5EED  # apart from the streams of TaskSource
 

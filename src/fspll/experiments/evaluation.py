@@ -12,14 +12,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from fspll._common.errors import InputError
 from fspll.datasets.images import ImageSet
 from fspll.embeddings import image_tensor
-from fspll.episodes import Tasks
-from fspll.errors import InputError
-from fspll.evidence import EvidenceSettings, weigh_evidence
 from fspll.experiments.statistics import calibration_error
 from fspll.metalearning.maml import solve_task
-from fspll.rectification import Settings, class_probabilities, distances, rectify
+from fspll.rectifiers.evidence import EvidenceSettings, weigh_evidence
+from fspll.rectifiers.paper import Settings, class_probabilities, distances, rectify
+from fspll.tasks import Tasks
 
 _FEATURES_AT_ONCE = 1 << 26  # gathered support and query features, 256 MB in float32
 

@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fspll._common.errors import DataError
+from fspll._common.files import user_cache_dir, write_beside
 from fspll.datasets.images import ImageSet
 from fspll.embeddings import Encoder
-from fspll.errors import DataError
-from fspll.files import user_cache_dir, write_beside
 
 
 def embed_images(

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from fspll.errors import InputError
+from fspll._common.errors import InputError
 
 
 class Summary(NamedTuple):

@@ -11,10 +11,10 @@ from typing import IO, Any
 
 import torch
 
-from fspll._version import __version__
-from fspll.errors import InputError
+from fspll._common.errors import InputError
+from fspll._common.files import write_beside
+from fspll._common.version import __version__
 from fspll.experiments.comparison import Row
-from fspll.files import write_beside
 
 
 def check_ending(path: Path) -> None:

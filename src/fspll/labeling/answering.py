@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from fspll._common.errors import InputError
 from fspll.candidates import Candidates
-from fspll.errors import InputError
 
 _SHOWN = 5
 

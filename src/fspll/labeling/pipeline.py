@@ -13,21 +13,21 @@ import numpy as np
 import torch
 from scipy import sparse
 
+from fspll._common.errors import InputError, InputTypeError
 from fspll.annotations.samples import Annotations
 from fspll.candidates import Candidates
+from fspll.candidates.estimators import check_lengths
 from fspll.classifier import FsPLLClassifier
 from fspll.embeddings.pictures import is_pil_image
-from fspll.errors import InputError, InputTypeError
-from fspll.estimators import check_lengths
-from fspll.evidence import EvidenceSettings, Explained, explain_evidence
 from fspll.labeling.answering import apply_answers
 from fspll.labeling.ranking import likeliest_first, on_candidates, two_likeliest
 from fspll.labeling.reasons import find_undecided
 from fspll.labeling.result import Labeling, Rounds
 from fspll.labeling.review import Groups, choose_questions, questions_of
 from fspll.labeling.samples import Prepared, prepare
-from fspll.large import is_large
-from fspll.rectification import rectify
+from fspll.rectifiers.evidence import EvidenceSettings, Explained, explain_evidence
+from fspll.rectifiers.paper import rectify
+from fspll.rectifiers.sparse import is_large
 
 MOST_ENTRIES = 1 << 24  # of (sample, sample) or (sample, class), up to which rounds are kept
 _UNEVEN = 100.0  # factor between the scales of features from which a note is made

@@ -139,7 +139,7 @@ class Labeling:
             Also write into a folder that holds other things; files of other names stay.
         report : callable, optional
             Called as ``report(labeling, path, pictures)`` to write ``report.html``; see
-            ``fspll.report.labelling.write_report``.
+            ``fspll.labeling.report.page.write_report``.
         """
         from fspll.labeling.saving import save
 

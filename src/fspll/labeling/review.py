@@ -1,11 +1,11 @@
 """What to ask a person first: the answers from which most labels are expected to become right.
 
-The model behind the labels (:mod:`fspll.evidence`) says how likely each sample belongs to each
-group, and how likely each group carries each label. An answer settles its sample; it may also tell
-what a whole group is called, and through it what other groups are not called. The gain of a
-question is the expected number of labels that become right by the answer, over the answers that are
-possible, with the groups where they are. (This is the expected error reduction of Roy and McCallum,
-2001, of which a question's own share is the doubt in its label.)
+The model behind the labels (:mod:`fspll.rectifiers.evidence`) says how likely each sample belongs
+to each group, and how likely each group carries each label. An answer settles its sample; it may
+also tell what a whole group is called, and through it what other groups are not called. The gain of
+a question is the expected number of labels that become right by the answer, over the answers that
+are possible, with the groups where they are. (This is the expected error reduction of Roy and
+McCallum, 2001, of which a question's own share is the doubt in its label.)
 
 Questions are chosen one after the other; each is weighed as if those before it had been answered
 with their likeliest label.
@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fspll.naming import PREFERENCE, SURE, matching_marginals
+from fspll.rectifiers.assignment import PREFERENCE, SURE, matching_marginals
 
 OPEN = 0.98  # a group whose name is less sure than this may be worth a question
 LEAST_GAIN = 0.01  # labels more to expect right
@@ -72,7 +72,7 @@ class Groups:
     by_place : float64 array of shape (n, l)
         Probability to belong to each group by place.
     member : float64 array of shape (n, l)
-        What groups are named by; see :class:`fspll.evidence.Explained`.
+        What groups are named by; see :class:`fspll.rectifiers.evidence.Explained`.
     weight : float64 array of shape (n, l)
         Zero off the candidates; else the prior of a candidate over the mean prior of its set.
     """

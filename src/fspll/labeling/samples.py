@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fspll._common.errors import DataError, InputError
 from fspll.annotations.samples import Annotations
 from fspll.embeddings import (
     Embedding,
@@ -21,7 +22,6 @@ from fspll.embeddings import (
 )
 from fspll.embeddings.cached import complaint
 from fspll.embeddings.text import TextEncoder
-from fspll.errors import DataError, InputError
 
 FEATURES = "features"  # the name of no encoder: vectors as they are
 _SHOWN = 3

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fspll._common.errors import DataError
 from fspll.annotations.writing import join_candidates, write_table
 from fspll.classifier import FsPLLClassifier
 from fspll.embeddings import TEXT, load_embedding
-from fspll.errors import DataError
 from fspll.modelfile import FORMAT
 
 if TYPE_CHECKING:

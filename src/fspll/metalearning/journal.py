@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
-from fspll.files import write_beside
+from fspll._common.files import write_beside
 
 _SMOOTHING = 0.9  # of the loss and accuracy that people see
 

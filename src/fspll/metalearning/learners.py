@@ -8,11 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from fspll.embeddings import build_network
-from fspll.episodes import Tasks
 from fspll.metalearning.objectives import leave_one_out_log_probabilities
 from fspll.metalearning.plan import TrainingPlan
 from fspll.metalearning.regimes import find_regime
-from fspll.rectification import distances
+from fspll.rectifiers.paper import distances
+from fspll.tasks import Tasks
 
 
 class Outcome(NamedTuple):

@@ -18,12 +18,12 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from fspll._common.errors import InputTypeError
 from fspll.embeddings import Conv4Classifier, build_network
-from fspll.episodes import Tasks
-from fspll.errors import InputTypeError
 from fspll.metalearning.learners import Outcome
 from fspll.metalearning.objectives import average_over_candidates
 from fspll.metalearning.plan import TrainingPlan
+from fspll.tasks import Tasks
 
 Weights = Mapping[str, Tensor]
 

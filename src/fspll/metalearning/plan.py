@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from fspll.episodes import Setting
-from fspll.errors import InputError
+from fspll._common.errors import InputError
 from fspll.metalearning.regimes import DEFAULT, MAML_REGIMES, find_regime
-from fspll.rectification import check_metric
+from fspll.rectifiers.paper import check_metric
+from fspll.tasks import Setting
 
 OPTIMIZERS = ("adam", "sgd")
 

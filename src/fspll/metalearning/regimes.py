@@ -14,10 +14,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from fspll.episodes import Tasks
-from fspll.errors import InputError
+from fspll._common.errors import InputError
 from fspll.metalearning import objectives
-from fspll.rectification import Settings, class_prototypes, distances, rectify
+from fspll.rectifiers.paper import Settings, class_prototypes, distances, rectify
+from fspll.tasks import Tasks
 
 
 class View(NamedTuple):

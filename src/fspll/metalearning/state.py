@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from fspll._common.errors import CheckpointError
+from fspll._common.tensorfiles import FileFormat
 from fspll.datasets.images import ImageSet
-from fspll.errors import CheckpointError
 from fspll.metalearning.plan import TrainingPlan
-from fspll.tensorfiles import FileFormat
 
 FORMAT = FileFormat("fspll-training", version=1, noun="a training state")
 

@@ -10,17 +10,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fspll._common.devices import choose_device
+from fspll._common.errors import DataError, InputError, TaskError
 from fspll.datasets.images import ImageSet
-from fspll.devices import choose_device
 from fspll.embeddings import InputSpec, image_tensor, save_checkpoint
-from fspll.episodes import Setting, Tasks, TaskSource
-from fspll.errors import DataError, InputError, TaskError
 from fspll.metalearning.interrupts import stop_between_steps
 from fspll.metalearning.journal import Log, Report, Smooth
 from fspll.metalearning.learners import Learner, PrototypeLearner
 from fspll.metalearning.maml import MAMLLearner
 from fspll.metalearning.plan import TrainingPlan
 from fspll.metalearning.state import Progress, load_state, save_state
+from fspll.tasks import Setting, Tasks, TaskSource
 
 MODEL, STATE, LOG = "model.safetensors", "state.safetensors", "log.jsonl"
 _JUDGED_TASKS = 20

@@ -1,0 +1,1 @@
+"""Pages that are one file: no request to anywhere."""

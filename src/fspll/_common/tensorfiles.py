@@ -1,0 +1,134 @@
+"""Tensors with JSON metadata in one safetensors file: how every model of the package is kept.
+
+The header of a file has three entries: ``format`` (what kind of model this is), ``format_version``
+and ``metadata`` (JSON). Nothing is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from fspll._common.errors import CheckpointError, InputTypeError
+from fspll._common.files import write_beside
+from fspll._common.version import __version__
+
+
+@dataclass(frozen=True)
+class FileFormat:
+    """A kind of model file.
+
+    Attributes
+    ----------
+    name : str
+        What the header says, e.g. ``"fspll-embedding"``.
+    version : int
+        Newer files are refused, older ones are read.
+    noun : str
+        For messages, e.g. ``"an embedding"``.
+    """
+
+    name: str
+    version: int
+    noun: str
+
+    def write(
+        self, path: Path | str, tensors: Mapping[str, Tensor], metadata: Mapping[str, Any]
+    ) -> None:
+        """Write a file, beside the target first and then renamed."""
+        header = {
+            "format": self.name,
+            "format_version": str(self.version),
+            "metadata": json.dumps(as_json(metadata)),
+        }
+        contents = {name: plain(tensor) for name, tensor in tensors.items()}
+        with write_beside(path) as beside:
+            beside.touch()
+            usual = beside.stat().st_mode  # safetensors makes files that only their owner can read
+            try:
+                save_file(contents, beside, metadata=header)
+                beside.chmod(usual)
+            except SafetensorError as error:  # how safetensors reports a full disk
+                raise OSError(str(error)) from error
+
+    def read(
+        self, path: Path | str, *, with_tensors: bool = True
+    ) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Return the tensors and the metadata of a file of this kind.
+
+        Raises
+        ------
+        CheckpointError
+            When the file is missing, damaged, of another kind or of a newer format.
+        """
+        path = Path(path)
+        try:
+            if path.exists() and not path.is_file():
+                # A pipe or a device would be waited for, or read, without end.
+                what = "a folder" if path.is_dir() else "a pipe or a device"
+                raise CheckpointError(f"{path} is {what}, not a model file")
+            with safe_open(path, framework="pt") as file:
+                metadata = self._parse_header(file.metadata() or {}, path)
+                # Copies: the tensors of an open file are views of the mapped file itself.
+                names = list(file.keys()) if with_tensors else []
+                return {name: file.get_tensor(name).clone() for name in names}, metadata
+        except FileNotFoundError as error:
+            raise CheckpointError(f"there is no model file {path}") from error
+        except OSError as error:
+            raise CheckpointError(f"{path} cannot be read: {error}") from error
+        except SafetensorError as error:
+            raise CheckpointError(f"{path} {_what_is_wrong(path)} ({error})") from error
+
+    def _parse_header(self, header: Mapping[str, str], path: Path) -> dict[str, Any]:
+        if header.get("format") != self.name:
+            raise CheckpointError(
+                f"{path} is a safetensors file, but not {self.noun} that fspll saved"
+            )
+        version = header.get("format_version", "")
+        if not version.isdecimal() or len(version) > 9:
+            raise CheckpointError(f"{path} is damaged: its format version is {version[:20]!r}")
+        if int(version) > self.version:
+            raise CheckpointError(
+                f"{path} has format version {version}, but this fspll {__version__} reads up to "
+                f"{self.version}; install a newer fspll"
+            )
+        try:
+            metadata = json.loads(header.get("metadata", ""))
+        except (ValueError, RecursionError) as error:  # the latter: brackets without end
+            raise CheckpointError(f"{path} is damaged: its metadata is not JSON") from error
+        if not isinstance(metadata, dict):
+            raise CheckpointError(f"{path} is damaged: its metadata is not a JSON object")
+        return metadata
+
+
+def as_json(metadata: Mapping[str, Any], what: str = "the settings") -> dict[str, Any]:
+    """Send metadata through JSON and back, so that what is used now is what a reader will find."""
+    try:
+        return json.loads(json.dumps(metadata, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise InputTypeError(f"{what} cannot be written as JSON: {error}") from error
+
+
+def plain(tensor: Tensor) -> Tensor:
+    """Copy to contiguous memory of its own on the CPU; safetensors takes no other tensors."""
+    return tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
+
+
+def _what_is_wrong(path: Path) -> str:
+    """Say in words why safetensors refused a file, from its first bytes."""
+    with path.open("rb") as file:
+        start = file.read(9)
+    if not start:
+        return "is empty"
+    if start.startswith((b"PK", b"\x80")):
+        return "looks like a pickle or a torch.save file, which fspll never loads"
+    # Eight bytes of header length, then the JSON header itself.
+    return "is damaged or cut short" if start[8:] == b"{" else "is not a safetensors file"

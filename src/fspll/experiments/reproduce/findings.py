@@ -1,0 +1,258 @@
+"""What a reproduction found, in sentences that are computed from its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from fspll.experiments.reproduce.grid_layout import swept
+from fspll.experiments.reproduce.grid_rows import (
+    Row,
+    is_omniglot,
+    label,
+    measured,
+    setting,
+    share,
+    signed,
+)
+from fspll.experiments.reproduce.outcomes import Outcome
+from fspll.experiments.reproduce.published import (
+    BEST_MANIFOLD_WEIGHT,
+    METHODS,
+    N_SHOT,
+    N_WAY,
+    NOISE_GAINS,
+    R,
+    best_n_neighbors,
+)
+from fspll.experiments.reproduce.rows import DEFAULT, MANY_SHOT
+from fspll.experiments.reproduce.verdicts import (
+    Count,
+    above_ceiling,
+    best_settings,
+    counts,
+    differences,
+    same_order,
+    verdicts,
+)
+
+_SHOWN = 6
+
+
+def findings(outcome: Outcome) -> list[str]:
+    """Return the findings of an outcome, the most important first."""
+    if not measured(outcome):
+        return ["Nothing has been measured yet."]
+    found = []
+    if outcome.experiment == "noise":
+        found += _gains(outcome)
+    elif outcome.experiment == "parameters":
+        found += _peaks(outcome)
+    else:
+        found += _winners(outcome)
+    near = _nearness(outcome)
+    found = found + near if differences(outcome) else near + found
+    return found + _ceiling(outcome) + missing(outcome)
+
+
+def headline(outcome: Outcome) -> list[tuple[str, str]]:
+    """Return figures to see first: a value and its meaning."""
+    shown = []
+    if outcome.experiment in ("omniglot", "mini-imagenet"):
+        rivals = ("PN", "MAML", "FsPLL-nM")
+        shown += [
+            (f"{c.above} of {c.settings}", f"settings with FsPLL above {c.other[0]}")
+            for c in counts(verdicts(outcome, "FsPLL"))
+            if c.other[0] in rivals
+        ]
+        won, total = best_settings(outcome, DEFAULT)
+        if total:
+            shown.append((f"{won} of {total}", f"settings with {DEFAULT} above all others"))
+    same, total = same_order(outcome)
+    if total and outcome.experiment == "omniglot":
+        shown.append((f"{same / total:.0%}", "of pairs of methods ordered as in the paper"))
+    above = above_ceiling(outcome)
+    if above:
+        shown.append((str(len(above)), "printed figures above the ceiling"))
+    return shown
+
+
+def _winners(outcome: Outcome) -> list[str]:
+    found = []
+    for row in ("FsPLL", "FsPLL+", DEFAULT):
+        tallies = counts(verdicts(outcome, row))
+        if row == "FsPLL+":  # the paper tests it; its rivals are those that know as much
+            tallies = [c for c in tallies if c.other[0].endswith("+")]
+        elif row == "FsPLL":
+            tallies = [c for c in tallies if not c.other[0].endswith("+") and c.other[0] != DEFAULT]
+        if tallies and row != DEFAULT:
+            found.append(f"{row} is above {_tallied(tallies)}.")
+    won, total = best_settings(outcome, DEFAULT)
+    if total:
+        words = f"{DEFAULT}, our own method, is above every other row in {won} of {total} settings"
+        lost = [c for c in counts(verdicts(outcome, DEFAULT)) if c.above < c.settings]
+        if lost:
+            words += "; not always above " + _and(
+                f"{label(c.other)} ({c.above} of {c.settings})" for c in lost
+            )
+        found.append(words + ".")
+    return found
+
+
+def _tallied(tallies: Sequence[Count]) -> str:
+    """Return tallies with equal counts together: "PN and MAML in 24 of 24 settings, ..."."""
+    same: dict[tuple[int, int], list[Count]] = {}
+    for tally in tallies:
+        same.setdefault((tally.above, tally.settings), []).append(tally)
+    parts = []
+    for above, settings in sorted(same, reverse=True):
+        here = same[above, settings]
+        sure = sum(c.surely_above for c in here)
+        each = above * len(here)
+        chance = "always" if sure == each else f"in {sure} of these {each} comparisons"
+        words = f"{_and(_names(c.other for c in here))} in {above} of {settings} settings"
+        parts.append(f"{words} (p < .001 {chance})" if above else words)
+    return "; above ".join(parts)
+
+
+def _names(rows: Iterable[Row]) -> list[str]:
+    """Return names of rows, many-shot methods with both kinds of features under one name."""
+    kinds: dict[str, list[str]] = {}
+    for name, features in rows:
+        kinds.setdefault(name, []).append(features)
+    return [
+        name
+        if kind == [""]
+        else f"{name} (both features)"
+        if len(kind) > 1
+        else label((name, kind[0]))
+        for name, kind in kinds.items()
+    ]
+
+
+def _and(names: Iterable[str]) -> str:
+    listed = list(names)
+    return listed[0] if len(listed) == 1 else ", ".join(listed[:-1]) + " and " + listed[-1]
+
+
+def _nearness(outcome: Outcome) -> list[str]:
+    gaps = [d for d in differences(outcome) if d.row[1] != "untrained"]
+    if not gaps:
+        if outcome.experiment in ("omniglot", "noise"):
+            return [f"These tasks are of {outcome.dataset}, for which the paper prints nothing."]
+        return [
+            f"These tasks are of {outcome.dataset}. The paper prints no numbers for this "
+            "experiment, only curves, so no figure of its own stands beside ours."
+        ]
+    listed = ", ".join(f"{label(d.row)} {signed(d.mean)}" for d in gaps)
+    words = [f"Ours minus the paper's, on average over settings: {listed}."]
+    parts = []
+    for features in ("trained", "untrained"):
+        same, total = same_order(outcome, features)
+        if total and any(row[1] == features for row in outcome.rows()):
+            parts.append(
+                f"{same} of {total} ({same / total:.0%}) with the many-shot methods on {features} "
+                "features"
+            )
+    if not parts and outcome.experiment != "noise":
+        same, total = same_order(outcome)
+        parts = [f"{same} of {total} ({same / total:.0%})"] if total else []
+    if parts:
+        words.append(f"Pairs of methods that stand in the paper's order: {'; '.join(parts)}.")
+    return words
+
+
+def _ceiling(outcome: Outcome) -> list[str]:
+    above = above_ceiling(outcome)
+    if not above:
+        return []
+    above.sort(key=lambda e: e.ceiling.mean - e.paper.mean)
+    listed = "; ".join(
+        f"{e.row} at {setting(e.place)} ({share(e.paper.mean)} in print, at most "
+        f"{share(e.ceiling.mean)} ± {share(e.ceiling.half_width)} here)"
+        for e in above[:_SHOWN]
+    )
+    more = f"; and {len(above) - _SHOWN} more" if len(above) > _SHOWN else ""
+    sure = sum(e.beyond_chance for e in above)
+    stand = "1 printed figure stands" if len(above) == 1 else f"{len(above)} printed figures stand"
+    words = (
+        f"{stand} above the ceiling, the best share of right labels that candidate sets allow "
+        f"anyone to expect, {sure or 'none'} of them by more than chance: {listed}{more}."
+    )
+    if sure:
+        words += " There the paper's sets cannot have held r distinct wrong labels drawn evenly."
+    return [words]
+
+
+def _gains(outcome: Outcome) -> list[str]:
+    cells = measured(outcome)
+    found = []
+    for place in outcome.places():
+        for (better, worse), gain in NOISE_GAINS.items():
+            both = [cells.get(((name, ""), place)) for name in (better, worse)]
+            if both[0] is not None and both[1] is not None:
+                ours = float(np.mean(both[0].query)) / max(float(np.mean(both[1].query)), 1e-9) - 1
+                found.append(
+                    f"{better} improves on {worse} by {ours:.0%} ({setting(place)}); the paper "
+                    f"says {gain:.0%}."
+                )
+        pair = [cells.get(((name, ""), place)) for name in ("FsPLL+", "FsPLL++")]
+        if pair[0] is not None and pair[1] is not None:
+            gap = float(np.mean(pair[0].query) - np.mean(pair[1].query))
+            found.append(
+                f'FsPLL+ minus FsPLL++ is {signed(gap)}; the paper calls the two "similar".'
+            )
+    return found
+
+
+def _peaks(outcome: Outcome) -> list[str]:
+    found = []
+    for name, letter in (("n_neighbors", "k"), ("manifold_weight", "λ")):
+        parts = []
+        for (_, r, _, n_shot), curve in swept(outcome, name).items():
+            best = max(curve, key=lambda value: curve[value].mean)
+            usual = best_n_neighbors(n_shot) if letter == "k" else BEST_MANIFOLD_WEIGHT
+            words = f"{best:g} for r = {r} ({share(curve[best].mean)}"
+            if usual == best:
+                words += ", the paper's choice"
+            elif usual in curve:
+                words += f"; the paper's choice, {usual:g}, gives {share(curve[usual].mean)}"
+            parts.append(words + ")")
+        if parts:
+            found.append(f"The best {letter} is {', '.join(parts)}.")
+    return found
+
+
+def missing(outcome: Outcome) -> list[str]:
+    """Return what was asked for and is not there, and what the paper has and was not asked for."""
+    found = []
+    if outcome.missing:
+        there = len(measured(outcome))
+        found.append(
+            f"Not finished: {outcome.missing} of {there + outcome.missing} cells are still to be "
+            "measured, shown as –."
+        )
+    if outcome.experiment == "omniglot" and is_omniglot(outcome):
+        cells = measured(outcome)
+        names = {row[0] for row, _ in cells}
+        rows = [name for name in METHODS if name not in names]
+        settings = {(p.r, p.n_way, p.n_shot) for _, p in cells}
+        n_all = len(R) * len(N_WAY) * len(N_SHOT)
+        n_there = sum((r, n, k) in settings for r in R for n in N_WAY for k in N_SHOT)
+        if rows:
+            found.append(f"Rows of the paper that were not run: {', '.join(rows)}.")
+        if n_there < n_all:
+            found.append(f"{n_there} of the paper's {n_all} settings were run.")
+    return found
+
+
+def features_note(rows: Sequence[Row]) -> str:
+    """Return what "trained" and "untrained" stand for, "" where no row has either."""
+    if not any(row[0] in MANY_SHOT for row in rows):
+        return ""
+    return (
+        "The many-shot methods get features: (trained) those of the network that was meta-trained "
+        "on the same candidate sets as FsPLL's, (untrained) those of a random network. The paper "
+        "does not say which it used; its figure stands beside both."
+    )

@@ -1,0 +1,309 @@
+"""Run a grid: what is missing and nothing else, on many processes or on a cluster.
+
+Three stages, each of independent pieces: networks are meta-trained, the meta-test images are
+embedded by each of them, tasks are solved in parts of a few dozen. Every finished piece is written
+down at once, so that a run killed at any moment goes on from there.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from fspll._common.errors import InputError, MissingPackageError
+from fspll.experiments.reproduce.costs import embedding_cost, solving_cost, training_cost
+from fspll.experiments.reproduce.grids import Asked
+from fspll.experiments.reproduce.jobs import NetworkJob, ScoreJob
+from fspll.experiments.reproduce.store import Store
+from fspll.experiments.reproduce.versions import versions
+from fspll.experiments.reproduce.working import embed_network, solve_tasks, train_network
+from fspll.metalearning.trainer import LOG, MODEL
+
+PART = 25  # tasks solved together: what a killed worker loses at most
+_CONNECTING = 15  # seconds to wait for a cluster to answer
+_PATIENCE = 3  # worker pools that may break one after the other without any piece finished
+
+Progress = Callable[[str, float, float], None]
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Where pieces are computed.
+
+    Attributes
+    ----------
+    n_jobs : int
+        Processes on this machine, each with one thread; 1 computes in this process.
+    scheduler : str, optional
+        Address of a Dask scheduler whose workers compute instead. They need this package, the
+        same data folder, and the output folder on a disk that they share.
+    device : str
+        Where meta-training computes.
+    """
+
+    n_jobs: int = 1
+    scheduler: str | None = None
+    device: str = "auto"
+
+    def __post_init__(self) -> None:
+        if self.n_jobs < 1:
+            raise InputError(f"jobs must be 1 or more, not {self.n_jobs}")
+
+    def __str__(self) -> str:
+        if self.scheduler:
+            return f"Dask at {self.scheduler}"
+        return "1 process" if self.n_jobs == 1 else f"{self.n_jobs} processes"
+
+
+def run(
+    asked: Sequence[Asked],
+    out: Path,
+    workers: Workers,
+    *,
+    experiment: str = "",
+    profile: str = "",
+    progress: Progress | None = None,
+) -> None:
+    """Compute every cell that is not in ``out/results.sqlite`` yet.
+
+    Parameters
+    ----------
+    asked : sequence of Asked
+        What :func:`fspll.experiments.reproduce.grids.grid` returned.
+    out : path
+        Folder of the results and of the networks.
+    workers : Workers
+    experiment, profile : str
+        For the record of runs.
+    progress : callable, optional
+        Called as ``progress(what, done, total)`` with estimated seconds of work.
+    """
+    out = out.resolve()
+    started, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.perf_counter()
+    with workers_ready(workers) as client, Store(out / "results.sqlite") as store:
+        todo = _Todo.of(asked, store, out)
+        try:
+            with _Meter(todo, out, progress) as meter:
+                for stage in (_train_stage, _embed_stage, _solve_stage):
+                    _finish(stage(todo, store, out, workers, meter), workers, client)
+        finally:
+            store.add_run(started, experiment, profile, str(workers), time.perf_counter() - clock)
+
+
+@dataclass
+class _Todo:
+    """What is missing: networks to train, networks whose features are needed, parts of jobs."""
+
+    networks: list[NetworkJob]
+    embeddings: list[NetworkJob]
+    parts: list[tuple[ScoreJob, list[int]]]
+
+    @classmethod
+    def of(cls, asked: Sequence[Asked], store: Store, out: Path) -> _Todo:
+        parts: dict[tuple[str, int], tuple[ScoreJob, list[int]]] = {}
+        for cell in asked:
+            for task in store.missing(cell.job.key, cell.n_tasks):
+                part = parts.setdefault((cell.job.key, task // PART), (cell.job, []))
+                if task not in part[1]:
+                    part[1].append(task)
+        needed = {job.network: None for job, _ in parts.values() if job.network is not None}
+        embedded = {
+            job.network: None
+            for job, _ in parts.values()
+            if job.network is not None and job.method != "MAML"
+        }
+        networks = [n for n in needed if n.plan and not (n.folder(out) / MODEL).exists()]
+        # The longest first: a short piece at the end leaves no worker idle for long.
+        return cls(
+            sorted(networks, key=training_cost, reverse=True),
+            list(embedded),
+            sorted(parts.values(), key=lambda p: solving_cost(*p), reverse=True),
+        )
+
+
+class _Piece:
+    """Something a worker computes, and what is done with the result."""
+
+    def __init__(
+        self, call: tuple[Callable[..., Any], tuple[Any, ...]], done: Callable[[Any], None]
+    ) -> None:
+        self.call, self.done = call, done
+
+
+def _train_stage(
+    todo: _Todo, store: Store, out: Path, workers: Workers, meter: _Meter
+) -> list[_Piece]:
+    def piece(job: NetworkJob) -> _Piece:
+        def done(seconds: float) -> None:
+            store.add_network(job.key, job.settings, versions(), seconds)
+            meter.trained(job)
+
+        return _Piece((train_network, (job, out, workers.device)), done)
+
+    return [piece(job) for job in todo.networks]
+
+
+def _embed_stage(
+    todo: _Todo, store: Store, out: Path, workers: Workers, meter: _Meter
+) -> list[_Piece]:
+    def piece(job: NetworkJob) -> _Piece:
+        return _Piece(
+            (embed_network, (job, out)),
+            lambda seconds: meter.add(f"embedded by {job.label}", embedding_cost(job)),
+        )
+
+    return [piece(job) for job in todo.embeddings]
+
+
+def _solve_stage(
+    todo: _Todo, store: Store, out: Path, workers: Workers, meter: _Meter
+) -> list[_Piece]:
+    def piece(job: ScoreJob, numbers: list[int]) -> _Piece:
+        def done(scored: Any) -> None:
+            figures = (scored.tasks, scored.query, scored.support, scored.seconds)
+            store.add(job.key, job.settings, versions(), *figures)
+            shape = job.setting
+            meter.add(
+                f"{job.method}, {shape.n_way}-way {shape.n_shot}-shot, r = {shape.r}",
+                solving_cost(job, numbers),
+            )
+
+        return _Piece((solve_tasks, (job, numbers, out)), done)
+
+    return [piece(job, numbers) for job, numbers in todo.parts]
+
+
+# -------------------------------------------------------------------- workers
+
+
+def workers_ready(workers: Workers) -> AbstractContextManager[Any]:
+    """Connect to the cluster, if there is one."""
+    if workers.scheduler is None:
+        return nullcontext()
+    try:
+        from distributed import Client
+    except ImportError:
+        raise MissingPackageError("distributed", "cluster", "--scheduler") from None
+    try:
+        return Client(workers.scheduler, timeout=_CONNECTING)
+    except (OSError, ValueError) as error:
+        raise InputError(f"no Dask scheduler answers at {workers.scheduler}: {error}") from None
+
+
+def _finish(pieces: list[_Piece], workers: Workers, client: Any) -> None:
+    """Compute all pieces; when a worker is killed, start new ones and go on with the rest."""
+    left, broken = dict(enumerate(pieces)), 0
+    while left:
+        before = len(left)
+        try:
+            for number, result in _results(left, workers, client):
+                left.pop(number).done(result)
+        except _worker_lost():
+            broken = broken + 1 if len(left) == before else 0
+            if broken >= _PATIENCE:
+                raise
+
+
+def _results(left: dict[int, _Piece], workers: Workers, client: Any) -> Iterator[tuple[int, Any]]:
+    """Yield (number, result) of pieces as they are finished, in any order."""
+    calls = [(number, *piece.call) for number, piece in left.items()]
+    if client is not None:
+        yield from _on_cluster(calls, client)
+    elif workers.n_jobs == 1:
+        for call in calls:
+            yield _numbered(*call)
+    else:
+        from joblib import Parallel, delayed, parallel_config
+
+        # Pieces are handed out one by one: some take seconds, others minutes.
+        with parallel_config(backend="loky", inner_max_num_threads=1):
+            pool = Parallel(n_jobs=workers.n_jobs, return_as="generator_unordered", batch_size=1)
+            yield from pool(delayed(_numbered)(*call) for call in calls)
+
+
+def _on_cluster(
+    calls: list[tuple[int, Callable[..., Any], tuple[Any, ...]]], client: Any
+) -> Iterator[tuple[int, Any]]:
+    from joblib import Parallel, delayed, parallel_config
+
+    with parallel_config(backend="dask"):
+        pool = Parallel(return_as="generator_unordered", batch_size=1)
+        yield from pool(delayed(_numbered)(*call) for call in calls)
+
+
+def _numbered(
+    number: int, function: Callable[..., Any], arguments: tuple[Any, ...]
+) -> tuple[int, Any]:
+    return number, function(*arguments)
+
+
+def _worker_lost() -> type[BaseException]:
+    from joblib.externals.loky.process_executor import BrokenProcessPool
+
+    return BrokenProcessPool
+
+
+# -------------------------------------------------------------------- progress
+
+
+class _Meter:
+    """Adds up the estimated cost of what is done, and looks at networks while they are trained."""
+
+    def __init__(self, todo: _Todo, out: Path, progress: Progress | None) -> None:
+        self.progress, self.out = progress, out
+        self.total = (
+            sum(map(training_cost, todo.networks))
+            + sum(map(embedding_cost, todo.embeddings))
+            + sum(solving_cost(*part) for part in todo.parts)
+        )
+        self.done = 0.0
+        self.training = {job.key: job for job in todo.networks}
+        self.stopped = threading.Event()
+
+    def __enter__(self) -> _Meter:
+        if self.progress is not None:
+            self.progress("starting", 0.0, self.total)
+            threading.Thread(target=self._watch, daemon=True).start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stopped.set()
+
+    def trained(self, job: NetworkJob) -> None:
+        """Count a network that is ready."""
+        self.training.pop(job.key, None)
+        self.add(f"trained {job.label}", training_cost(job))
+
+    def add(self, what: str, cost: float) -> None:
+        """Count a piece that is done."""
+        self.done += cost
+        if self.progress is not None:
+            self.progress(what, self.done + self._under_way(), self.total)
+
+    def _watch(self) -> None:
+        while not self.stopped.wait(5.0):
+            part = self._under_way()
+            if part and self.progress is not None:
+                self.progress("training networks", self.done + part, self.total)
+
+    def _under_way(self) -> float:
+        """Return the cost of the steps that unfinished networks have written down."""
+        cost = 0.0
+        for job in list(self.training.values()):
+            with suppress(OSError), (job.folder(self.out) / LOG).open("rb") as lines:
+                steps = sum(1 for _ in lines)
+                total = job.plan.total_steps if job.plan else 1
+                cost += training_cost(job) * min(steps / total, 1.0)
+        return cost

@@ -1,0 +1,211 @@
+"""Measured figures in one SQLite file: a row a task, keyed by the job's settings.
+
+Only the process that runs a grid writes, one transaction for each part of a job, so that a process
+killed at any moment leaves whole parts and nothing else. A task is in the file once or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fspll._common.errors import DataError
+
+_FORMAT = 1
+_TABLES = """
+CREATE TABLE IF NOT EXISTS jobs (
+    key TEXT PRIMARY KEY, settings TEXT NOT NULL, versions TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS tasks (
+    key TEXT NOT NULL REFERENCES jobs (key), task INTEGER NOT NULL,
+    query REAL NOT NULL, support REAL NOT NULL, seconds REAL NOT NULL,
+    PRIMARY KEY (key, task)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS networks (
+    key TEXT PRIMARY KEY, settings TEXT NOT NULL, versions TEXT NOT NULL, seconds REAL NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS runs (
+    started TEXT NOT NULL, experiment TEXT NOT NULL, profile TEXT NOT NULL, workers TEXT NOT NULL,
+    seconds REAL NOT NULL
+);
+"""
+
+
+class Figures(NamedTuple):
+    """What is known of a job: one entry a task, in the order of the tasks' numbers."""
+
+    tasks: np.ndarray
+    query: np.ndarray
+    support: np.ndarray
+    seconds: np.ndarray
+
+
+class Store:
+    """A file of results; a context manager.
+
+    Parameters
+    ----------
+    path : path
+        Created with its folder when absent.
+
+    Examples
+    --------
+    >>> with Store(":memory:") as store:
+    ...     store.add("k", {"method": "PN"}, {"torch": "2"}, [0, 1], [0.5, 1.0], [1.0, 1.0], 0.2)
+    ...     store.figures("k").query.tolist(), store.missing("k", 4)
+    ([0.5, 1.0], [2, 3])
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = path
+        try:
+            if path != ":memory:":
+                Path(path).parent.mkdir(parents=True, exist_ok=True)
+            self.db = sqlite3.connect(path, timeout=60, isolation_level=None)
+            self.db.execute("PRAGMA journal_mode=WAL")
+            self.db.execute("PRAGMA synchronous=NORMAL")
+            found = self.db.execute("PRAGMA user_version").fetchone()[0]
+            if found not in (0, _FORMAT):
+                raise DataError(
+                    f"{path} was written in format {found} of the results, this is {_FORMAT}; "
+                    "choose another folder"
+                )
+            self.db.executescript(_TABLES)
+            self.db.execute(f"PRAGMA user_version={_FORMAT}")
+        except (OSError, sqlite3.Error) as error:
+            raise DataError(f"cannot keep results in {path}: {error}") from error
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.db.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        try:
+            self.db.execute("BEGIN IMMEDIATE")
+            yield
+            self.db.execute("COMMIT")
+        except BaseException as error:
+            if self.db.in_transaction:
+                self.db.execute("ROLLBACK")
+            if isinstance(error, sqlite3.Error):
+                raise DataError(f"cannot write results to {self.path}: {error}") from error
+            raise
+
+    def add(
+        self,
+        key: str,
+        settings: dict[str, Any],
+        versions: dict[str, str],
+        tasks: Sequence[int],
+        query: Iterable[float],
+        support: Iterable[float],
+        seconds: float,
+    ) -> None:
+        """Write some tasks of a job at once; tasks that are there already stay as they are.
+
+        Parameters
+        ----------
+        key, settings
+            Of the job.
+        versions : dict
+            Of the packages that computed it.
+        tasks : sequence of int
+        query, support : iterables of float
+            Share of right labels of each task.
+        seconds : float
+            Processor time of all these tasks together.
+        """
+        each = seconds / max(len(tasks), 1)
+        rows = [
+            (key, int(task), float(q), float(s), each)
+            for task, q, s in zip(tasks, query, support, strict=True)
+        ]
+        with self._transaction():
+            self.db.execute(
+                "INSERT OR IGNORE INTO jobs VALUES (?, ?, ?)",
+                (key, _json(settings), _json(versions)),
+            )
+            # Not "OR IGNORE", which would also swallow a figure that is not a number.
+            self.db.executemany(
+                "INSERT INTO tasks VALUES (?, ?, ?, ?, ?) ON CONFLICT (key, task) DO NOTHING", rows
+            )
+
+    def figures(self, key: str, n_tasks: int | None = None) -> Figures:
+        """Return what is known of a job, of its first ``n_tasks`` tasks or of all."""
+        rows = self.db.execute(
+            "SELECT task, query, support, seconds FROM tasks WHERE key = ? AND task < ? "
+            "ORDER BY task",
+            (key, 1 << 62 if n_tasks is None else n_tasks),
+        ).fetchall()
+        columns = np.array(rows, dtype=float).reshape(-1, 4).T
+        return Figures(columns[0].astype(np.int64), *columns[1:])
+
+    def missing(self, key: str, n_tasks: int) -> list[int]:
+        """Return which of the first ``n_tasks`` tasks of a job are not there yet."""
+        known = set(self.figures(key, n_tasks).tasks.tolist())
+        return [task for task in range(n_tasks) if task not in known]
+
+    def add_network(
+        self, key: str, settings: dict[str, Any], versions: dict[str, str], seconds: float
+    ) -> None:
+        """Note that a network is ready, and what it took."""
+        with self._transaction():
+            self.db.execute(
+                "INSERT OR IGNORE INTO networks VALUES (?, ?, ?, ?)",
+                (key, _json(settings), _json(versions), seconds),
+            )
+
+    def networks(self) -> dict[str, tuple[dict[str, Any], float]]:
+        """Return settings and seconds of every network that is ready, by key."""
+        rows = self.db.execute("SELECT key, settings, seconds FROM networks ORDER BY key")
+        return {key: (json.loads(settings), seconds) for key, settings, seconds in rows}
+
+    def versions(self, keys: Iterable[str]) -> list[dict[str, str]]:
+        """Return the different package versions that computed some jobs."""
+        found = set()
+        for key in keys:
+            row = self.db.execute("SELECT versions FROM jobs WHERE key = ?", (key,)).fetchone()
+            if row is not None:
+                found.add(row[0])
+        return [json.loads(text) for text in sorted(found)]
+
+    def add_run(
+        self, started: str, experiment: str, profile: str, workers: str, seconds: float
+    ) -> None:
+        """Note how long a run took, whether it finished or not."""
+        with self._transaction():
+            self.db.execute(
+                "INSERT INTO runs VALUES (?, ?, ?, ?, ?)",
+                (started, experiment, profile, workers, seconds),
+            )
+
+    def runs(self, experiment: str, profile: str) -> list[dict[str, Any]]:
+        """Return the runs of an experiment so far."""
+        rows = self.db.execute(
+            "SELECT started, workers, seconds FROM runs WHERE experiment = ? AND profile = ? "
+            "ORDER BY started",
+            (experiment, profile),
+        )
+        return [
+            {"started": started, "workers": workers, "seconds": round(seconds, 1)}
+            for started, workers, seconds in rows
+        ]
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)

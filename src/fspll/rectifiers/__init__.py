@@ -1,0 +1,1 @@
+"""Rectifiers: how candidates are weighted, and what is known about the classes then."""

@@ -1,1 +1,0 @@
-"""Pages that people read: one HTML file each, with everything inside."""
