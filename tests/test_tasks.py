@@ -298,7 +298,7 @@ def test_bad_seeds(seed):
 
 @pytest.mark.parametrize("index", [-1, 0.5, "0", None, True])
 def test_bad_indices(index):
-    message = f"a task index is a whole number of 0 or more, not {index!r}"
+    message = f"a task index must be a whole number of 0 or more, not {index!r}"
     with pytest.raises(TaskError, match=message):
         source().task(index)
     with pytest.raises(TaskError, match=message):

@@ -15,11 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from fspll import modelfile
+from fspll._common.arguments import is_number
 from fspll._common.devices import choose_device
 from fspll._common.errors import InputError, InputTypeError
 from fspll.candidates import Candidates
 from fspll.candidates.estimators import accuracy, check_lengths, checked_vectors, true_labels
-from fspll.candidates.labels import is_number
 from fspll.embeddings import Embedding, load_embedding
 from fspll.rectifiers.evidence import ClassModel, EvidenceSettings, sharpness_for, weigh_evidence
 from fspll.rectifiers.paper import Settings, class_probabilities, exact_distances, rectify

@@ -16,6 +16,7 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
+from fspll._common.arguments import is_integer
 from fspll._common.devices import choose_device
 from fspll._common.errors import (
     CheckpointError,
@@ -27,7 +28,7 @@ from fspll._common.errors import (
 from fspll._common.tensorfiles import FileFormat
 from fspll._common.version import __version__
 from fspll.candidates import Candidates
-from fspll.candidates.labels import as_classes, is_integer
+from fspll.candidates.labels import as_classes
 from fspll.embeddings import (
     PHOTOS,
     Embedding,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from fspll._common.arguments import check_count
 from fspll._common.errors import TaskError
 from fspll.candidates import check_ambiguity, corrupt_mask
 
@@ -36,9 +37,7 @@ class Setting:
 
     def __post_init__(self) -> None:
         for name, least in (("n_way", 1), ("n_shot", 1), ("n_query", 0)):
-            value = getattr(self, name)
-            if not _is_count(value) or value < least:
-                raise TaskError(f"{name} must be a whole number of {least} or more, not {value!r}")
+            check_count(name, getattr(self, name), least, error=TaskError)
         check_ambiguity(self.p, self.r, self.n_way)
 
 
@@ -105,8 +104,7 @@ class TaskSource:
     _rows: list[np.ndarray] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not _is_count(self.seed):
-            raise TaskError(f"seed must be a whole number of 0 or more, not {self.seed!r}")
+        check_count("seed", self.seed, error=TaskError)
         labels = np.asarray(self.labels)
         order = np.argsort(labels, kind="stable")
         present, starts = np.unique(labels[order], return_index=True)
@@ -129,8 +127,7 @@ class TaskSource:
 
     def task(self, index: int) -> Tasks:
         """Return task ``index``; costs the same for any index."""
-        if not _is_count(index):
-            raise TaskError(f"a task index is a whole number of 0 or more, not {index!r}")
+        check_count("a task index", index, error=TaskError)
         shape = self.setting
         # Streams of their own for pictures and for ambiguity: the same pictures come back for
         # every r, and the candidate sets of r are contained in those of r + 1.
@@ -170,10 +167,6 @@ class TaskSource:
         return Tasks(
             support_labels=tasks[0].support_labels, query_labels=tasks[0].query_labels, **stacked
         )
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= 0)
 
 
 def _draw(n: int, k: int, rng: np.random.Generator) -> np.ndarray:

@@ -59,8 +59,8 @@ def test_through_a_file(tmp_path, images):
 
 def test_refused():
     with pytest.raises(
-        InputError, match="n_way of conv4-classifier must be a whole number of at least 1, not 0"
+        InputError, match="n_way of conv4-classifier must be a whole number of 1 or more, not 0"
     ):
         Conv4Classifier(n_way=0)
-    with pytest.raises(InputError, match=r"size of conv4 must be .* at least 16, not 8"):
+    with pytest.raises(InputError, match=r"size of conv4 must be .* 16 or more, not 8"):
         Conv4Classifier(size=8)

@@ -263,7 +263,7 @@ def test_index_counts_from_the_first_picture_of_the_caller():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ((0, 1), "size of an input must be a whole number of at least 1, not 0"),
+        ((0, 1), "size of an input must be a whole number of 1 or more, not 0"),
         ((28.0, 1), "size of an input .* not 28.0"),
         ((28, 4), "channels of an input must be 1 or 3, not 4"),
         ((28, 1, "ink"), "polarity of an input must be None or one of"),

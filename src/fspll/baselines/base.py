@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from fspll._common.arguments import check_choice, is_integer
 from fspll._common.errors import InputError
 from fspll.candidates import Candidates
 from fspll.candidates.estimators import (
@@ -19,7 +20,6 @@ from fspll.candidates.estimators import (
     checked_vectors,
     true_labels,
 )
-from fspll.candidates.labels import is_integer, is_number
 
 SCALES = ("standard", "minmax", "none")
 _FARTHEST = 1e70  # scaled coordinate
@@ -138,26 +138,6 @@ class PartialLabelClassifier(ClassifierMixin, BaseEstimator):
 
 
 # -------------------------------------------------------------------- checks and statistics
-
-
-def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    """Raise unless the parameter has one of the values that it can have."""
-    if not isinstance(value, str) or value not in choices:
-        raise InputError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
-
-
-def check_whole(name: str, value: Any, least: int) -> None:
-    """Raise unless the parameter is a whole number of ``least`` or more."""
-    if not is_integer(value) or value < least:
-        raise InputError(f"{name} must be a whole number of {least} or more, not {value!r}")
-
-
-def check_positive(name: str, value: Any, *, zero: bool = False) -> None:
-    """Raise unless the parameter is a finite number above zero, or zero where that is allowed."""
-    usable = is_number(value) and np.isfinite(value) and (value > 0 or (zero and value == 0))
-    if not usable:
-        wanted = "number of 0 or more" if zero else "number above 0"
-        raise InputError(f"{name} must be a {wanted}, not {value!r}")
 
 
 def _statistics(X: np.ndarray, scale: str) -> tuple[np.ndarray, np.ndarray]:

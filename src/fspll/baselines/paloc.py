@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from fspll.baselines.base import PartialLabelClassifier, check_choice, check_positive
+from fspll._common.arguments import check_choice, check_positive
+from fspll.baselines.base import PartialLabelClassifier
 from fspll.baselines.machines import KERNELS, KernelMachines, Problem
 from fspll.baselines.nearest_mean import class_means, mean_scores
 

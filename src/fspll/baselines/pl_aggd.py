@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from fspll.baselines.base import PartialLabelClassifier, check_positive, check_whole
+from fspll._common.arguments import check_count, check_positive
+from fspll.baselines.base import PartialLabelClassifier
 from fspll.baselines.graph import (
     difference_grams,
     feature_graph,
@@ -102,8 +103,8 @@ class PLAGGD(PartialLabelClassifier):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_whole("n_neighbors", self.n_neighbors, 1)
-        check_whole("n_iterations", self.n_iterations, 0)
+        check_count("n_neighbors", self.n_neighbors, 1)
+        check_count("n_iterations", self.n_iterations, 0)
         check_positive("feature_weight", self.feature_weight, zero=True)
         check_positive("label_weight", self.label_weight)
         check_positive("ridge", self.ridge)

@@ -13,14 +13,8 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
-from fspll.baselines.base import (
-    PartialLabelClassifier,
-    check_choice,
-    check_positive,
-    check_random_state,
-    check_whole,
-    random_generator,
-)
+from fspll._common.arguments import check_choice, check_count, check_positive
+from fspll.baselines.base import PartialLabelClassifier, check_random_state, random_generator
 from fspll.baselines.dichotomies import (
     ENUMERATE_UP_TO,
     draw_columns,
@@ -112,7 +106,7 @@ class PLECOC(PartialLabelClassifier):
         check_positive("C", self.C)
         check_choice("kernel", self.kernel, KERNELS)
         if self.n_columns is not None:
-            check_whole("n_columns", self.n_columns, 1)
+            check_count("n_columns", self.n_columns, 1)
         check_random_state(self.random_state)
 
     def _fit(self, X: np.ndarray, mask: np.ndarray) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from fspll.baselines.base import PartialLabelClassifier, check_whole
+from fspll._common.arguments import check_count
+from fspll.baselines.base import PartialLabelClassifier
 
 _VALUES_AT_ONCE = 1 << 22  # of distances between new and training samples
 _ALL_UP_TO = 2000  # training samples that are all measured by differences
@@ -59,7 +60,7 @@ class PLKNN(PartialLabelClassifier):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_whole("n_neighbors", self.n_neighbors, 1)
+        check_count("n_neighbors", self.n_neighbors, 1)
 
     def _fit(self, X: np.ndarray, mask: np.ndarray) -> None:
         self._X, self._mask = X, mask

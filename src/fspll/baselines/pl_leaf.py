@@ -10,12 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from fspll.baselines.base import (
-    PartialLabelClassifier,
-    check_choice,
-    check_positive,
-    check_whole,
-)
+from fspll._common.arguments import check_choice, check_count, check_positive
+from fspll.baselines.base import PartialLabelClassifier
 from fspll.baselines.graph import feature_graph, weight_matrix
 from fspll.baselines.kernel_ridge import kernel_outputs, training_kernel
 from fspll.baselines.margin_regression import MarginProblem, minimise, public_steps
@@ -106,7 +102,7 @@ class PLLEAF(PartialLabelClassifier):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("solver", self.solver, SOLVERS)
-        check_whole("n_neighbors", self.n_neighbors, 1)
+        check_count("n_neighbors", self.n_neighbors, 1)
         check_positive("C1", self.C1)
         check_positive("C2", self.C2, zero=True)
         check_positive("epsilon", self.epsilon, zero=True)

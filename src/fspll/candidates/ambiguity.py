@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from fspll._common.arguments import is_integer, is_number
 from fspll._common.errors import CandidateError, InputTypeError
-from fspll.candidates.labels import is_integer, is_number
 
 _KEYS_AT_ONCE = 1 << 24  # random keys drawn at a time by `corrupt_mask`: 128 MB
 

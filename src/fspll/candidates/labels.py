@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import column_or_1d
 
+from fspll._common.arguments import is_number
 from fspll._common.errors import CandidateError, InputTypeError
 
 SET_TYPES = (set, frozenset, list, tuple, np.ndarray)
@@ -24,21 +25,6 @@ HOW_TO_BE_CLEAR = (
 
 
 # -------------------------------------------------------------------- what may be a label
-
-
-def is_flag(value: Any) -> bool:
-    """Tell a truth value, Python's or NumPy's."""
-    return isinstance(value, bool | np.bool_)
-
-
-def is_number(value: Any) -> bool:
-    """Tell a real number, Python's or NumPy's; a truth value is one."""
-    return isinstance(value, bool | int | float | np.bool_ | np.integer | np.floating)
-
-
-def is_integer(value: Any) -> bool:
-    """Tell a whole number, Python's or NumPy's, from a truth value."""
-    return isinstance(value, int | np.integer) and not is_flag(value)
 
 
 def label_kind(label: Any, where: str) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import column_or_1d
 
+from fspll._common.arguments import is_flag, is_number
 from fspll._common.errors import CandidateError, InputTypeError
 from fspll.candidates.ambiguity import Summary, check_ambiguity, corrupt_mask, summarize
 from fspll.candidates.labels import (
@@ -22,8 +23,6 @@ from fspll.candidates.labels import (
     SET_TYPES,
     as_classes,
     check_classes,
-    is_flag,
-    is_number,
     label_column,
     mask_to_matrix,
     plain_list,

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from fspll._common.arguments import is_integer
 from fspll._common.errors import InputError
 from fspll.candidates import Candidates
-from fspll.candidates.labels import is_integer
 from fspll.candidates.sets import Classes
 from fspll.diagnosis.asking import ask
 from fspll.diagnosis.clusters import read_clusters

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from fspll._common.arguments import is_number
 from fspll._common.errors import InputError, InputTypeError
-from fspll.candidates.labels import is_number
 
 
 def read_clusters(clusters: Any, n: int, n_classes: int) -> tuple[np.ndarray, np.ndarray]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from fspll._common.arguments import is_number
 from fspll._common.errors import InputError
-from fspll.candidates.labels import is_number
 
 NEGLIGIBLE = 1e-10  # a matching this much less likely than the best one is left out of account
 

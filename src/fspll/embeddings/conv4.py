@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from fspll._common.arguments import check_count
 from fspll._common.errors import InputError
-from fspll.embeddings._checks import require_whole
 from fspll.embeddings.normpool import NormPoolReLU
 
 N_BLOCKS = 4
@@ -61,9 +61,9 @@ class Conv4(nn.Module):
 
     def __init__(self, in_channels: int = 1, width: int = 64, size: int = 28) -> None:
         super().__init__()
-        require_whole("conv4", "in_channels", in_channels, at_least=1)
-        require_whole("conv4", "width", width, at_least=1)
-        require_whole("conv4", "size", size, at_least=2**N_BLOCKS)
+        check_count("in_channels of conv4", in_channels, 1)
+        check_count("width of conv4", width, 1)
+        check_count("size of conv4", size, 2**N_BLOCKS)
         self.settings: dict[str, Any] = {"in_channels": in_channels, "width": width, "size": size}
         self.n_features = width * (size // 2**N_BLOCKS) ** 2
         widths = [in_channels] + [width] * N_BLOCKS

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
-from fspll.embeddings._checks import require_whole
+from fspll._common.arguments import check_count
 from fspll.embeddings.conv4 import Conv4
 
 
@@ -37,7 +37,7 @@ class Conv4Classifier(nn.Module):
         self, in_channels: int = 1, width: int = 64, size: int = 28, n_way: int = 5
     ) -> None:
         super().__init__()
-        require_whole(self.architecture, "n_way", n_way, at_least=1)
+        check_count(f"n_way of {self.architecture}", n_way, 1)
         self.embedding = Conv4(in_channels, width, size)
         for module in self.embedding.modules():
             if isinstance(module, nn.BatchNorm2d):

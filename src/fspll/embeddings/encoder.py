@@ -14,10 +14,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from fspll._common.arguments import check_count
 from fspll._common.devices import choose_device
 from fspll._common.errors import InputError, InputTypeError
-from fspll.embeddings._checks import require_features, require_whole
 from fspll.embeddings.checkpoints import load_checkpoint
+from fspll.embeddings.checks import require_features
 from fspll.embeddings.inputs import InputSpec, collect_samples, prepare_arrays, prepare_images
 from fspll.embeddings.pictures import collect_pictures
 
@@ -112,7 +113,7 @@ class Encoder:
         -------
         float32 array of shape (n, m)
         """
-        require_whole("encode", "batch_size", batch_size, at_least=1)
+        check_count("batch_size of encode", batch_size, 1)
         target = self.device if device is None else choose_device(device)
         samples = collect_samples(X) if self.input_spec is None else collect_pictures(X)
         self.network.to(target)

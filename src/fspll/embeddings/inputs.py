@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import interpolate
 
+from fspll._common.arguments import check_count
 from fspll._common.errors import InputError
-from fspll.embeddings._checks import require_whole
 from fspll.embeddings.pictures import collect_pictures, is_pil_image, read_pictures
 
 POLARITIES = ("bright-ink", "dark-ink")
@@ -48,7 +48,7 @@ class InputSpec:
     polarity: str | None = None
 
     def __post_init__(self) -> None:
-        require_whole("an input", "size", self.size, at_least=1)
+        check_count("size of an input", self.size, 1)
         if self.channels not in (1, 3) or isinstance(self.channels, bool):
             raise InputError(f"channels of an input must be 1 or 3, not {self.channels!r}")
         if self.polarity is not None and self.polarity not in POLARITIES:

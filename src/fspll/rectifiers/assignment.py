@@ -44,7 +44,7 @@ def name_groups(member: Tensor, candidates: Tensor) -> Tensor:
     both = present.unsqueeze(-1) & present.unsqueeze(-2)
     score = score.masked_fill(~both & ~identity, -torch.inf)
     score = score.masked_fill(~both & identity, 0)
-    weight = relative_weights(score.to(_wide(score)))
+    weight = relative_weights(score.to(widest_float(score)))
     naming = matching_marginals(torch.where(both | identity, weight, 0))
     # Equally good namings: prefer the one that stands, so that two groups do not share a label.
     naming = (1 - PREFERENCE) * naming + PREFERENCE * identity.to(naming.dtype)
@@ -79,8 +79,9 @@ def matching_marginals(weight: Tensor) -> Tensor:
     return _counted_marginals(weight) if counted else _propagated_marginals(weight)
 
 
-def _wide(tensor: Tensor) -> torch.dtype:
-    return torch.float32 if tensor.device.type == "mps" else torch.float64  # none there
+def widest_float(tensor: Tensor) -> torch.dtype:
+    """Return float64, or float32 on a device that has no other."""
+    return torch.float32 if tensor.device.type == "mps" else torch.float64
 
 
 # -------------------------------------------------------------------- exactly

@@ -34,17 +34,18 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from fspll._common.arguments import check_count
 from fspll._common.errors import InputError
 from fspll.rectifiers import neighbors as neighborhood
 from fspll.rectifiers.assignment import (
     PREFERENCE,
     SURE,
-    _wide,
     matching_marginals,
     name_groups,
     relative_weights,
+    widest_float,
 )
-from fspll.rectifiers.paper import check_count, check_task, exact_distances
+from fspll.rectifiers.paper import check_task, exact_distances
 
 # Chosen on meta-training classes of Omniglot and of small photos; accuracy is flat around them.
 SLOPE, MIDPOINT = 10.4, 0.92  # of a neighbour's reliability, fitted by logistic regression
@@ -414,7 +415,7 @@ def _name_by_votes(member: Tensor, candidates: Tensor, table: _Table, leaning: T
         gain = (member * weight + (1 - member) * chance).log() - lacks
         gain = gain.masked_fill(~table.real[..., column, None], 0)
         score.scatter_add_(-2, table.label[..., column, None].expand_as(gain), gain)
-    score = score.transpose(-1, -2).to(_wide(score))
+    score = score.transpose(-1, -2).to(widest_float(score))
     identity = torch.eye(candidates.shape[-1], dtype=torch.bool, device=member.device)
     both = present.unsqueeze(-1) & present.unsqueeze(-2)
     score = score.masked_fill(~both, -torch.inf).masked_fill(~both & identity, 0)

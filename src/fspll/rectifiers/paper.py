@@ -12,12 +12,13 @@ loop many times faster for batches of few-shot tasks, and :func:`rectify` choose
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from fspll._common.arguments import check_choice, check_count
 from fspll._common.errors import CandidateError, InputError
 from fspll.rectifiers import neighbors as neighborhood
 from fspll.rectifiers import pairwise
@@ -252,8 +253,7 @@ def rectify(
     """
     settings = settings or Settings()
     check_task(embeddings, candidates)
-    if engine not in ENGINES:
-        raise InputError(f"engine must be one of {', '.join(ENGINES)}, not {engine!r}")
+    check_choice("engine", engine, ENGINES)
     batch = candidates.shape[:-2]
     with torch.no_grad():
         e = embeddings.detach()
@@ -298,14 +298,7 @@ def rectify(
 
 def check_metric(metric: str) -> None:
     """Raise unless the metric is known."""
-    if metric not in METRICS:
-        raise InputError(f"metric must be one of {', '.join(METRICS)}, not {metric!r}")
-
-
-def check_count(name: str, value: object, least: int) -> None:
-    """Raise unless the value is a whole number, and large enough."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise InputError(f"{name} must be a whole number of {least} or more, not {value!r}")
+    check_choice("metric", metric, METRICS)
 
 
 def check_task(embeddings: Tensor, candidates: Tensor) -> None:

@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from fspll._common.errors import InputError
-
-
-def require_whole(owner: str, name: str, value: Any, *, at_least: int) -> None:
-    """Refuse a setting that is not a whole number of at least ``at_least``."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < at_least:
-        raise InputError(
-            f"{name} of {owner} must be a whole number of at least {at_least}, not {value!r}"
-        )
 
 
 def require_features(
