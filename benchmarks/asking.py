@@ -29,7 +29,7 @@ from fspll.datasets import load_mini_imagenet, load_omniglot
 from fspll.embeddings import Encoder, load_embedding
 from fspll.experiments.features import embed_images
 from fspll.labeling import Labeling, label
-from fspll.tasks import Setting, TaskSource
+from fspll.tasks import TaskSettings, TaskSource
 
 RESULTS = Path(__file__).parents[1] / "results"
 ENOUGH = 0.99
@@ -77,7 +77,7 @@ def simulate(
 def measure(
     features: np.ndarray, labels: np.ndarray, n_way: int, n_shot: int, r: int, n_tasks: int
 ) -> dict[str, Any]:
-    source = TaskSource(labels, Setting(n_way, n_shot, 0, r=r), seed=0)
+    source = TaskSource(labels, TaskSettings(n_way, n_shot, 0, r=r), seed=0)
     runs: dict[str, list[dict[str, Any]]] = {strategy: [] for strategy in STRATEGIES}
     for index in range(n_tasks):
         task = source.task(index)

@@ -65,7 +65,7 @@ class Transcription:
         self.K = np.exp(-(distance**2) / (2 * sigma**2))
 
     def weights(self, Y: np.ndarray | None) -> np.ndarray:
-        """Solve for the weights of each sample's neighbours."""
+        """Solve for the weights of each sample's neighbors."""
         W, k = np.zeros((self.n, self.n)), 10
         inequality, zeros = self.matrix(-np.eye(k)), self.matrix(np.zeros(k))
         ones, one = self.matrix(np.ones((1, k))), self.matrix(1.0)

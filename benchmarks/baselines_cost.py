@@ -6,7 +6,7 @@
 Every point is measured in a process of its own, on one thread, in seconds of the processor's time,
 and written to results/baselines-cost.json at once; a second start goes on where the first one
 stopped. Beside the methods stands what their definitions demand whatever the program: the nearest
-neighbours of every sample, the kernel matrix, and its factor, without which no kernel regression is
+neighbors of every sample, the kernel matrix, and its factor, without which no kernel regression is
 solved. The samples are Gaussian classes. A point that takes longer than the limit ends its curve.
 """
 
@@ -37,14 +37,14 @@ RESULTS = Path(__file__).parents[1] / "results"
 SIZES = [500, 1000, 2000, 5000, 10_000, 20_000]
 N_CLASSES, N_FEATURES, N_FALSE, N_NEW = 20, 50, 2, 1000
 PARTS: dict[str, Callable[[np.ndarray], object]] = {
-    "neighbours": lambda X: nearest_others(unit_rows(X), 10),
+    "neighbors": lambda X: nearest_others(unit_rows(X), 10),
     "kernel": training_kernel,
     "factored kernel": lambda X: KernelRidge(training_kernel(X)[0], 0.05),
 }
 METHODS = sorted(fspll.baselines.__all__)
 # Methods that go together in a panel of the plot, with the parts that they cannot do without.
 PANELS = {
-    "neighbours and kernel regression": (["PLAGGD", "PLLEAF", "PLKNN"], list(PARTS)),
+    "neighbors and kernel regression": (["PLAGGD", "PLLEAF", "PLKNN"], list(PARTS)),
     "support vector machines": (["PALOC", "PLECOC"], ["kernel"]),
 }
 

@@ -25,7 +25,7 @@ from fspll.datasets import load_omniglot
 from fspll.embeddings import Encoder, load_embedding
 from fspll.experiments.baselines import BASELINES
 from fspll.experiments.features import embed_images
-from fspll.tasks import Setting, TaskSource
+from fspll.tasks import TaskSettings, TaskSource
 
 PATH = Path(__file__).parents[1] / "results" / "baselines-few-shot.json"
 METHODS: dict[str, Callable[[], Any]] = {**BASELINES, "PALOC, C=10": lambda: PALOC(C=10.0)}
@@ -65,7 +65,7 @@ def main() -> None:
         for r in (1, 2, 3):
             if any((row["method"], row["r"]) == (name, r) for row in report["rows"]):
                 continue
-            source = TaskSource(data.labels, Setting(5, 5, 15, r=r), seed=1000)
+            source = TaskSource(data.labels, TaskSettings(5, 5, 15, r=r), seed=1000)
             report["rows"].append(measure(rows, source, args.tasks, name))
             print(json.dumps(report["rows"][-1]), flush=True)
             with write_beside(PATH) as beside:

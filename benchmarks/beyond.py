@@ -33,7 +33,7 @@ from fspll.experiments.features import embed_images
 from fspll.experiments.reproduce.published import omniglot as printed
 from fspll.experiments.statistics import signed_rank_p, summarize
 from fspll.rectifiers import assignment, evidence, pairwise, paper
-from fspll.tasks import Setting, Tasks, TaskSource
+from fspll.tasks import Tasks, TaskSettings, TaskSource
 
 RESULTS = Path(__file__).parents[1] / "results"
 
@@ -137,19 +137,21 @@ def omniglot_row(
 ) -> dict[str, Any]:
     n_query = min(15, 20 - n_shot)
     tasks, true = (
-        TaskSource(data.labels, Setting(n_way, n_shot, n_query, extra), 0).batch(range(n_tasks))
+        TaskSource(data.labels, TaskSettings(n_way, n_shot, n_query, extra), 0).batch(
+            range(n_tasks)
+        )
         for extra in (r, 0)
     )
     best = summarize(np.array([ceiling(m, tasks.support_labels) for m in tasks.candidates]))
     setting = f"{n_way}-way {n_shot}-shot"
     key = f"{setting} {n_query} queries, {n_tasks} tasks"
-    weighed = {n: scored(f, tasks, "Evidence", f"{key} r={r}") for n, f in features.items()}
+    weighted = {n: scored(f, tasks, "Evidence", f"{key} r={r}") for n, f in features.items()}
     ruled = {n: scored(f, tasks, "FsPLL", f"{key} r={r}") for n, f in features.items()}
     known = {
         name: float(scored(f, true, "PN", f"{key} r=0").query_accuracy.mean())
         for name, f in features.items()
     }
-    figures = {name: summarize(score.query_accuracy) for name, score in weighed.items()}
+    figures = {name: summarize(score.query_accuracy) for name, score in weighted.items()}
     setting = f"{setting} r={r}"
     return {
         "n_way": n_way,
@@ -163,9 +165,9 @@ def omniglot_row(
         "ceiling_half_width": best.half_width,
         "true_labels": known,
         "evidence": {name: figure._asdict() for name, figure in figures.items()},
-        "support": {name: float(s.support_accuracy.mean()) for name, s in weighed.items()},
-        "calibration": {name: s.query_calibration for name, s in weighed.items()},
-        "support_calibration": {name: s.support_calibration for name, s in weighed.items()},
+        "support": {name: float(s.support_accuracy.mean()) for name, s in weighted.items()},
+        "calibration": {name: s.query_calibration for name, s in weighted.items()},
+        "support_calibration": {name: s.support_calibration for name, s in weighted.items()},
         "papers_rule": {name: float(s.query_accuracy.mean()) for name, s in ruled.items()},
         "half_point_misses": [
             f"{setting}, trained on {name}: {figure.mean:.4f} < "
@@ -192,7 +194,7 @@ def run_photos(args: argparse.Namespace) -> None:
     for n_way in (5, 10, 20):
         for n_shot in (5, 10):
             for r in (1, 2, 3):
-                source = TaskSource(data.labels, Setting(n_way, n_shot, 15, r), 0)
+                source = TaskSource(data.labels, TaskSettings(n_way, n_shot, 15, r), 0)
                 tasks = source.batch(range(args.tasks))
                 rows.append(
                     {"kind": "even", "data": "photos", "n_way": n_way, "n_shot": n_shot, "r": r}
@@ -223,7 +225,7 @@ def run_stress(args: argparse.Namespace) -> None:
         ):
             for n_way in (5, 10, 20):
                 for r in (1, 2, 3):
-                    source = TaskSource(data.labels, Setting(n_way, n_shot, 10, r, p), 0)
+                    source = TaskSource(data.labels, TaskSettings(n_way, n_shot, 10, r, p), 0)
                     scores = [
                         one_by_one(corruption, source, features, method, args.tasks)
                         for method in ("Evidence", "FsPLL")

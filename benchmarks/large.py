@@ -32,7 +32,7 @@ from fspll._common.files import write_beside
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 RULES = ("fspll", "evidence")
 FEATURES, DISTRACTORS, NEIGHBORS = 64, 3, 10
-ASKED = 200  # samples whose true neighbours are looked up for the recall
+ASKED = 200  # samples whose true neighbors are looked up for the recall
 
 
 def make_problem(
@@ -92,7 +92,7 @@ class Stopwatch:
         """Return the seconds so far, rounded."""
         self("rest")
         return {
-            "neighbours_s": round(self.clock["neighbours"], 2),
+            "neighbors_s": round(self.clock["neighbors"], 2),
             "rounds_s": round(self.clock["round"], 2),
             "total_s": round(sum(self.clock.values()), 2),
             "total_processor_s": round(sum(self.processors.values()), 2),
@@ -136,7 +136,7 @@ def measure_growth(n: int, n_classes: int, noise: float, rule: str) -> dict[str,
 
 
 def measure_recall(n: int, n_classes: int, noise: float) -> dict[str, Any]:
-    """Compare the neighbours found with all samples that share a label, for a few samples."""
+    """Compare the neighbors found with all samples that share a label, for a few samples."""
     from fspll.rectifiers.sparse.entries import Entries
     from fspll.rectifiers.sparse.grouped_neighbors import nearest_in_groups
 
@@ -223,14 +223,14 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
 
     figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
     names = {"fspll": "paper's rule", "evidence": "default rule"}
-    for rule, colour in zip(RULES, ("#c44e52", "#4c72b0"), strict=True):
+    for rule, color in zip(RULES, ("#c44e52", "#4c72b0"), strict=True):
         mine = sorted((row["samples"], row) for row in rows if row["rule"] == rule)
         n = [size for size, _ in mine]
         for axis, key, style in ((0, "total_s", "o-"), (0, "total_processor_s", "s:")):
             label = names[rule] + (", processors" if "processor" in key else ", clock")
-            axes[axis].plot(n, [r[key] for _, r in mine], style, color=colour, label=label)
+            axes[axis].plot(n, [r[key] for _, r in mine], style, color=color, label=label)
         added = [r["peak_mb"] / 1024 for _, r in mine]
-        axes[1].plot(n, added, "o-", color=colour, label=names[rule])
+        axes[1].plot(n, added, "o-", color=color, label=names[rule])
     least = min(rows, key=lambda row: row["samples"])
     n = np.array(sorted({row["samples"] for row in rows}))
     axes[0].plot(n, least["total_processor_s"] * n / n[0], "--", color="0.6", label="linear growth")
@@ -255,7 +255,7 @@ COLUMNS = {
         "samples": "samples",
         "classes": "classes",
         "rule": "rule",
-        "neighbours_s": "neighbours, s",
+        "neighbors_s": "neighbors, s",
         "rounds_s": "rounds, s",
         "total_s": "together, s",
         "total_processor_s": "processor time, s",

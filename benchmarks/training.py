@@ -28,7 +28,7 @@ from torch.nn.functional import cross_entropy
 from fspll._common.devices import keep_freed_memory
 from fspll.metalearning.learners import PrototypeLearner
 from fspll.metalearning.plan import TrainingPlan
-from fspll.tasks import Setting, Tasks, TaskSource
+from fspll.tasks import Tasks, TaskSettings, TaskSource
 
 N_WAY, N_SHOT, N_QUERY = 30, 5, 15
 
@@ -57,7 +57,7 @@ class PlainConv4(nn.Module):
 
 
 def step_of(network: nn.Module, loss: Callable[[], Tensor]) -> Callable[[], None]:
-    """Return one optimiser step as a function without arguments."""
+    """Return one optimizer step as a function without arguments."""
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
     network.train()
 
@@ -137,7 +137,7 @@ def work_alone(name: str, size: int, repeats: int) -> float | None:
     """Be the process of one row: return the seconds of its fastest step."""
     channels = 1 if size == 28 else 3
     labels = np.repeat(np.arange(N_WAY), N_SHOT + N_QUERY)
-    task = TaskSource(labels, Setting(N_WAY, N_SHOT, N_QUERY, r=1), seed=0).task(0)
+    task = TaskSource(labels, TaskSettings(N_WAY, N_SHOT, N_QUERY, r=1), seed=0).task(0)
     generator = torch.Generator().manual_seed(0)
     images = torch.rand((len(labels), channels, size, size), generator=generator)
     if name == "limit":

@@ -54,7 +54,7 @@ def _own_folders(tmp_path_factory, monkeypatch):
 
 @pytest.fixture
 def tiny_photos(tmp_path):
-    """Write photos in miniImageNet's layout: classes that differ in colour, with noise."""
+    """Write photos in miniImageNet's layout: classes that differ in color, with noise."""
     import numpy as np
     from PIL import Image
 
@@ -65,9 +65,9 @@ def tiny_photos(tmp_path):
     for part, n_classes in {"train": 6, "val": 2, "test": 10}.items():
         lines = ["filename,label"]
         for _ in range(n_classes):
-            colour = rng.integers(0, 256, 3)
+            color = rng.integers(0, 256, 3)
             for i in range(12):
-                pixels = np.clip(colour + rng.normal(0, 25, (size, size, 3)), 0, 255)
+                pixels = np.clip(color + rng.normal(0, 25, (size, size, 3)), 0, 255)
                 name = f"c{label}_{i}.png"
                 Image.fromarray(pixels.astype(np.uint8)).save(root / "images" / name)
                 lines.append(f"{name},c{label}")

@@ -19,8 +19,8 @@ from scipy.io import savemat
 from fspll import (
     Candidates,
     FsPLLClassifier,
-    Setting,
     Settings,
+    TaskSettings,
     TaskSource,
     corrupt,
     diagnose,
@@ -245,7 +245,7 @@ TABLE = {
         two_rows(["a", "b"], rectifier="magic"),
         "rectifier must be one of evidence, fspll, none, not 'magic'",
     ),
-    "negative neighbours": (
+    "negative neighbors": (
         two_rows(["a", "b"], n_neighbors=-3),
         "n_neighbors must be a whole number of 0 or more, not -3",
     ),
@@ -310,11 +310,11 @@ TABLE = {
         "embeddings must be floating point, not torch.int64",
     ),
     "task with too few samples": (
-        lambda _: TaskSource(np.zeros(12, int), Setting(1, 5, 15), class_names=["dog"]),
+        lambda _: TaskSource(np.zeros(12, int), TaskSettings(1, 5, 15), class_names=["dog"]),
         "n_shot + n_query = 20 but class 'dog' has 12 samples",
     ),
     "task with r too large": (
-        lambda _: Setting(5, 5, 15, r=5),
+        lambda _: TaskSettings(5, 5, 15, r=5),
         "r = 5 extra labels cannot be drawn: with 5 classes there are only 4 other labels",
     ),
     # Files.
@@ -446,7 +446,7 @@ def test_ctrl_c_is_answered(monkeypatch, capsys):
     def stop(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("fspll.datasets.catalogue.look_up", stop)
+    monkeypatch.setattr("fspll.datasets.catalog.look_up", stop)
     code, out, err = run(["data", "list"], monkeypatch, capsys)
     assert (code, out, err) == (130, "", "stopped; what was finished is kept\n")
 
@@ -455,7 +455,7 @@ def test_a_bug_keeps_its_traceback(monkeypatch):
     def crash(*args, **kwargs):
         raise ZeroDivisionError("a bug of ours")
 
-    monkeypatch.setattr("fspll.datasets.catalogue.look_up", crash)
+    monkeypatch.setattr("fspll.datasets.catalog.look_up", crash)
     monkeypatch.setattr(sys, "argv", ["fspll", "data", "list"])
     with pytest.raises(ZeroDivisionError, match="a bug of ours"):
         main()

@@ -214,7 +214,7 @@ def test_fitted_values_are_those_of_weigh_evidence(balance, dtype):
     assert np.array_equal(clf.predict(new), sets.classes[expected.argmax(axis=1)])
 
 
-def test_unlabelled_samples_sharpen_the_classes():
+def test_unlabeled_samples_sharpen_the_classes():
     rng = np.random.default_rng(0)
     centers = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 3.0]])
     hits = []
@@ -281,7 +281,7 @@ def test_without_a_rectifier_all_candidates_weigh_the_same():
     ("sizes", "k"),
     [([1, 1, 1], 0), ([5, 5], 4), ([2, 3], 1), ([3, 4], 3), ([1, 1, 9], 3), ([7], 6)],
 )
-def test_auto_neighbours_are_one_less_than_the_average_class(sizes, k):
+def test_auto_neighbors_are_one_less_than_the_average_class(sizes, k):
     y = np.repeat(np.arange(len(sizes)), sizes)
     clf = FsPLLClassifier(classes=[*range(len(sizes)), 99]).fit(y[:, None] * 1.0, y)
     # The class 99, nobody's candidate, is not counted.
@@ -289,7 +289,7 @@ def test_auto_neighbours_are_one_less_than_the_average_class(sizes, k):
     assert type(clf.n_neighbors_) is int
 
 
-def test_neighbours_decide_what_distances_cannot():
+def test_neighbors_decide_what_distances_cannot():
     X, truth = blobs(n_shot=8)
     sets = ambiguous(truth, r=3)[:-4] + [{name} for name in truth[-4:]]
     assert FsPLLClassifier().fit(X, sets).labels_.tolist() == truth.tolist()
@@ -427,7 +427,7 @@ def test_pictures_as_files_images_and_arrays(checkpoint, drawings, tmp_path):
         X[..., None],
         X[:, None],
         X / 255,
-        255 - X,  # dark ink on light paper is recognised
+        255 - X,  # dark ink on light paper is recognized
         torch.from_numpy(X),
     ):
         assert clf.predict_proba(same) == pytest.approx(expected, abs=1e-5)

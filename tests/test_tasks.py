@@ -10,14 +10,14 @@ import pytest
 from scipy import stats
 
 from fspll._common.errors import CandidateError, InputError, TaskError
-from fspll.tasks import Setting, TaskSource
+from fspll.tasks import TaskSettings, TaskSource
 
 ARRAYS = ("classes", "support", "query", "candidates", "query_candidates")
 LABELS = np.repeat(np.arange(12), 20)
 
 
 def source(n_way=5, n_shot=3, n_query=4, *, r=1, p=1.0, seed=0, labels=LABELS, **kwargs):
-    return TaskSource(labels, Setting(n_way, n_shot, n_query, r=r, p=p), seed=seed, **kwargs)
+    return TaskSource(labels, TaskSettings(n_way, n_shot, n_query, r=r, p=p), seed=seed, **kwargs)
 
 
 def checksum(tasks):
@@ -243,20 +243,20 @@ def test_classes_and_samples_are_drawn_evenly():
 )
 def test_bad_shapes(shape, message):
     with pytest.raises(TaskError, match=message):
-        Setting(*shape)
+        TaskSettings(*shape)
 
 
 def test_numpy_integers_are_integers():
-    setting = Setting(np.int64(5), np.int32(3), np.int16(4), r=np.int8(1))
+    setting = TaskSettings(np.int64(5), np.int32(3), np.int16(4), r=np.int8(1))
     a = TaskSource(LABELS, setting, seed=np.int64(0)).task(0)
     assert_same(a, source().task(0))
 
 
 def test_more_distractors_than_other_classes():
     with pytest.raises(CandidateError, match=r"r = 5 extra labels cannot be drawn") as caught:
-        Setting(5, 1, 1, r=5)
+        TaskSettings(5, 1, 1, r=5)
     assert "with 5 classes there are only 4 other labels" in str(caught.value)
-    assert Setting(5, 1, 1, r=4).r == 4
+    assert TaskSettings(5, 1, 1, r=4).r == 4
 
 
 @pytest.mark.parametrize(
@@ -271,7 +271,7 @@ def test_more_distractors_than_other_classes():
 )
 def test_bad_ambiguity(ambiguity, message):
     with pytest.raises(InputError, match=message):
-        Setting(5, 1, 1, **ambiguity)
+        TaskSettings(5, 1, 1, **ambiguity)
 
 
 def test_a_class_with_too_few_samples_is_named():

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fspll.classifier import FsPLLClassifier
     from fspll.diagnosis import Diagnosis, diagnose
     from fspll.rectifiers.paper import Rectified, Settings, rectify
-    from fspll.tasks import Setting, TaskSource
+    from fspll.tasks import TaskSettings, TaskSource
 
 # Where each public name lives. They are imported when first used, so that ``fspll --version`` does
 # not wait for torch.
@@ -29,7 +29,7 @@ _HOME = {
     "Diagnosis": "fspll.diagnosis",
     "FsPLLClassifier": "fspll.classifier",
     "Rectified": "fspll.rectifiers.paper",
-    "Setting": "fspll.tasks",
+    "TaskSettings": "fspll.tasks",
     "Settings": "fspll.rectifiers.paper",
     "TaskSource": "fspll.tasks",
     "corrupt": "fspll.candidates",
@@ -42,7 +42,7 @@ __all__ = [
     "Diagnosis",
     "FsPLLClassifier",
     "Rectified",
-    "Setting",
+    "TaskSettings",
     "Settings",
     "TaskSource",
     "__version__",

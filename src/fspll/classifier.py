@@ -32,9 +32,9 @@ RECTIFIERS = ("evidence", "fspll", "none")
 class FsPLLClassifier(ClassifierMixin, BaseEstimator):
     """Few-shot partial-label classifier: rectified prototypes in an embedding space.
 
-    Samples are embedded; each class gets a prototype, the mean of the samples weighed by how
+    Samples are embedded; each class gets a prototype, the mean of the samples weighted by how
     credible it is that they are of this class; how credible a candidate is follows from the
-    distances to the prototypes and from neighbouring samples, and the two take turns. New samples
+    distances to the prototypes and from neighboring samples, and the two take turns. New samples
     get the class whose prototype explains them best.
 
     With n samples and l classes, n x n and n x l up to 2**26 are solved densely, as few-shot tasks
@@ -52,11 +52,11 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
         None when X already holds feature vectors; otherwise the name of a packaged model, the path
         of a checkpoint, a network, or a function from samples to an array (n, m).
     rectifier : {"evidence", "fspll", "none"}, default="evidence"
-        How candidates are weighed. "evidence" infers them in a model of the task, see
+        How candidates are weighted. "evidence" infers them in a model of the task, see
         :mod:`fspll.rectifiers.evidence`. "fspll" is the paper's rule, Eq. (1) to (3). "none" weighs
         all candidates equally, the plain prototypes of prototypical networks.
     n_neighbors : int or "auto", default="auto"
-        How many neighbours a sample listens to, k of Eq. (3). "auto" is one less than the average
+        How many neighbors a sample listens to, k of Eq. (3). "auto" is one less than the average
         number of samples a class; with many samples, 10 at most.
     n_iterations : int, default=10
         Rounds of rectification.
@@ -66,7 +66,7 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
     reject : float, optional
         ``predict`` abstains (None) where the best class is less probable than this.
     manifold_weight : float, default=0.5
-        For "fspll" only: lambda of Eq. (3), how much the neighbours count; 0 leaves them out
+        For "fspll" only: lambda of Eq. (3), how much the neighbors count; 0 leaves them out
         (FsPLL-nM).
     metric : {"euclidean", "sqeuclidean"}, default="euclidean"
         For "fspll" and "none" only: distance to the prototypes; the paper says Euclidean. The
@@ -353,7 +353,7 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
         )
 
     def _prior(self, votes: Any, candidates: Candidates, n_rows: int) -> Tensor | None:
-        """Return votes as a tensor, with even ones for unlabelled samples; None if all are even."""
+        """Return votes as a tensor, with even ones for unlabeled samples; None if all are even."""
         if votes is None:
             return None
         matrix = candidates.matrix

@@ -174,7 +174,7 @@ def _restore(
     classifier.n_neighbors_ = metadata["n_neighbors"]
     _require(
         is_integer(classifier.n_neighbors_) and classifier.n_neighbors_ >= 0,
-        "its number of neighbours is no count",
+        "its number of neighbors is no count",
     )
     classifier.candidates_ = candidates
     classifier.classes_ = classes

@@ -16,7 +16,7 @@ from fspll.candidates import check_ambiguity, corrupt_mask
 
 
 @dataclass(frozen=True)
-class Setting:
+class TaskSettings:
     """What a task looks like: N-way, K-shot, queries a class, and how ambiguous its labels are.
 
     Attributes
@@ -74,13 +74,13 @@ class Tasks:
 
 @dataclass(frozen=True, eq=False)
 class TaskSource:
-    """Draw tasks from labelled samples by (seed, index).
+    """Draw tasks from labeled samples by (seed, index).
 
     Parameters
     ----------
     labels : int array of shape (n_samples,)
         Class of every sample of the data set.
-    setting : Setting
+    setting : TaskSettings
         The shape of the tasks.
     seed : int
         Tasks of different seeds are independent.
@@ -89,7 +89,7 @@ class TaskSource:
 
     Examples
     --------
-    >>> source = TaskSource(np.repeat(np.arange(10), 20), Setting(5, 2, 3, r=1), seed=0)
+    >>> source = TaskSource(np.repeat(np.arange(10), 20), TaskSettings(5, 2, 3, r=1), seed=0)
     >>> task = source.task(7)
     >>> task.candidates.shape, task.candidates.sum(axis=1).tolist()
     ((10, 5), [2, 2, 2, 2, 2, 2, 2, 2, 2, 2])
@@ -98,7 +98,7 @@ class TaskSource:
     """
 
     labels: np.ndarray
-    setting: Setting
+    setting: TaskSettings
     seed: int = 0
     class_names: Sequence[str] | None = None
     _rows: list[np.ndarray] = field(init=False, repr=False)

@@ -32,7 +32,7 @@ def annotation(number, *results, by=1, **more):
         "id": number,
         "completed_by": by,
         "result": list(results),
-        "was_cancelled": False,
+        "was_canceled": False,
     } | more
 
 
@@ -53,7 +53,7 @@ FULL = [
         {"image": "/data/upload/3/1f-a.png", "text": "one"},
         annotation(1, BOX, choices("cat", "lynx")),
         annotation(2, choices("cat"), by={"id": 7, "email": "a@b.c"}),
-        annotation(3, choices("yak"), was_cancelled=True),
+        annotation(3, choices("yak"), was_canceled=True),
     ),
     task(
         12,
@@ -61,7 +61,7 @@ FULL = [
         annotation(4, choices("dog")),
     ),
     task(13, {"image": "c.png", "text": "three"}),
-    task(14, {"image": "d.png", "text": "four"}, annotation(5, choices("yak"), was_cancelled=True)),
+    task(14, {"image": "d.png", "text": "four"}, annotation(5, choices("yak"), was_canceled=True)),
     task(15, {"image": "e.png", "text": "five"}, annotation(6)),
 ]
 EXPECTED = {"/data/upload/3/1f-a.png": {"cat": 2, "lynx": 1}, "set 1/b.png": {"dog": 1}}
@@ -127,7 +127,7 @@ def test_tasks_whose_numbers_repeat(make):
 @pytest.mark.parametrize(
     ("tasks", "message"),
     [
-        ([task(1, {"image": "a"})], "has no annotation with <Choices>; nothing was labelled"),
+        ([task(1, {"image": "a"})], "has no annotation with <Choices>; nothing was labeled"),
         ([task(1, {"image": "a"}, annotation(1, BOX))], "has no annotation with <Choices>"),
         ([task(9, {"image": "a"}, 5)], "task 9: annotations hold no results"),
         ([task(9, {"image": "a"}, annotation(1, choices({})))], "task 9: {} is not a label"),
@@ -192,5 +192,5 @@ def test_min_export_whose_choices_cannot_be_told(make, votes_of):
 
 
 def test_min_export_without_any_choice(make):
-    with pytest.raises(DataError, match="has no choice in 'animal'; nothing was labelled"):
+    with pytest.raises(DataError, match="has no choice in 'animal'; nothing was labeled"):
         read_annotations(make("m.json", [flat(1, 7, None)]), candidates="animal")

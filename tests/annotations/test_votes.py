@@ -67,7 +67,7 @@ def test_a_column_an_annotator(make, votes_of):
     assert named.origins == ("m.csv, row 2", "m.csv, row 3")
 
 
-def test_a_row_that_nobody_labelled(make):
+def test_a_row_that_nobody_labeled(make):
     with pytest.raises(DataError, match="row 3, column 'rater1': there are no candidates"):
         read_annotations(make("l.csv", "file,rater1,rater2\na,x,y\nb,,\n"))
 

@@ -1,4 +1,4 @@
-"""Neighbours and their weights: against plain loops and a general solver."""
+"""Neighbors and their weights: against plain loops and a general solver."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_unit_rows():
 
 @pytest.mark.parametrize("block", [1 << 22, 50])
 @pytest.mark.parametrize("kind", ["normal", "whole", "far"])
-def test_neighbours_are_those_of_a_loop(kind, block, monkeypatch):
+def test_neighbors_are_those_of_a_loop(kind, block, monkeypatch):
     monkeypatch.setattr(graph, "_ENTRIES_AT_ONCE", block)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 3))
@@ -58,7 +58,7 @@ def test_neighbours_are_those_of_a_loop(kind, block, monkeypatch):
         assert nearest_others(X, k).tolist() == expected
 
 
-def test_few_samples_have_few_neighbours():
+def test_few_samples_have_few_neighbors():
     assert nearest_others(np.zeros((1, 2)), 10).shape == (1, 0)
     assert nearest_others(np.array([[0.0], [1.0]]), 10).tolist() == [[1], [0]]
     assert nearest_others(np.zeros((4, 2)), 2).tolist() == [[1, 2], [0, 2], [0, 1], [0, 1]]
@@ -75,7 +75,7 @@ def test_grams_are_those_of_a_loop(monkeypatch):
 
 @pytest.mark.parametrize("d", [20, 6, 2, 1])
 def test_weights_are_optimal(d):
-    """Fewer features than neighbours make the Gram matrices singular."""
+    """Fewer features than neighbors make the Gram matrices singular."""
     rng = np.random.default_rng(d)
     X = rng.normal(size=(30, d))
     grams = difference_grams(X, nearest_others(X, 6))

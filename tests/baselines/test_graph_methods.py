@@ -105,7 +105,7 @@ def test_leaf_gives_the_public_programs_outputs(lost, real_data):
     assert clf.score(test.X, test.true_labels) == pytest.approx(0.704100, abs=1e-6)
 
 
-def test_exact_leaf_is_below_a_general_minimiser(lost):
+def test_exact_leaf_is_below_a_general_minimizer(lost):
     """245.676364725 is where L-BFGS ended after 903 steps on this split."""
     from fspll.baselines.kernel_ridge import training_kernel
     from fspll.baselines.margin_regression import MarginProblem
@@ -210,7 +210,7 @@ def tasks(draw):
 @pytest.mark.parametrize("estimator", [*ESTIMATORS, PLAGGD(scale="none"), PLLEAF(scale="minmax")])
 @given(task=tasks())
 @settings(max_examples=40, deadline=None)
-def test_any_valid_task_is_learnt(estimator, task):
+def test_any_valid_task_is_learned(estimator, task):
     X, mask = task
     clf = clone(estimator).fit(X, Candidates.from_mask(mask))
     assert np.isfinite(clf.confidence_).all()

@@ -1,4 +1,4 @@
-"""PL-LEAF's regression: conditions of the minimum, a general minimiser, the public program."""
+"""PL-LEAF's regression: conditions of the minimum, a general minimizer, the public program."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import minimize
 
 from fspll.baselines.kernel_ridge import training_kernel
-from fspll.baselines.margin_regression import MarginProblem, minimise, public_steps
+from fspll.baselines.margin_regression import MarginProblem, public_steps, solve_regression
 from fspll.baselines.pl_leaf import candidate_margin
 
 
@@ -29,7 +29,7 @@ def value(p, B, b):
 
 
 def by_quasi_newton(p):
-    """Minimise over theta, B = K^(-1/2) theta, by L-BFGS."""
+    """Minimize over theta, B = K^(-1/2) theta, by L-BFGS."""
     n, n_classes = p.Y.shape
     eigenvalues, V = np.linalg.eigh(p.K)
     root = V * np.sqrt(np.maximum(eigenvalues, 0))
@@ -60,12 +60,12 @@ def test_the_margin_of_a_candidate_set():
 @pytest.mark.parametrize("settings", [{}, {"C2": 0.0}, {"C2": 10.0}, {"epsilon": 0.6}, {"C1": 0.1}])
 def test_the_minimum_is_stationary(settings):
     p = make_problem(**settings)
-    B, b, steps = minimise(p)
+    B, b, steps = solve_regression(p)
     f = p.K @ B + b
     np.testing.assert_allclose(B, p.weights(f)[:, None] * (p.Y - f) + p.C2 * p.Z, atol=1e-6)
     np.testing.assert_allclose(B.sum(axis=0), 0, atol=1e-9)
     assert 1 < steps < 300
-    again = minimise(replace(p, K=p.K.copy()), overwrite_kernel=True)
+    again = solve_regression(replace(p, K=p.K.copy()), overwrite_kernel=True)
     assert np.array_equal(again[0], B)
     lowest = by_quasi_newton(p)
     assert value(p, B, b) <= lowest + 1e-9 * max(1, abs(lowest))
@@ -73,7 +73,7 @@ def test_the_minimum_is_stationary(settings):
 
 def test_nothing_nearby_is_lower():
     p = make_problem(seed=1)
-    B, b, _ = minimise(p)
+    B, b, _ = solve_regression(p)
     rng = np.random.default_rng(0)
     for size in (1e-3, 1e-1):
         for _ in range(20):
@@ -84,7 +84,7 @@ def test_nothing_nearby_is_lower():
 def test_all_samples_inside_the_tube_still_learn():
     """The public program returns zeros here, the same outputs for every sample."""
     p = make_problem(epsilon=1.5)
-    B, _, _ = minimise(p)
+    B, _, _ = solve_regression(p)
     assert np.abs(B).max() > 0.1
     zeros, _, steps = public_steps(p)
     assert not zeros.any()
@@ -93,7 +93,7 @@ def test_all_samples_inside_the_tube_still_learn():
 
 def test_without_tube_and_margin_it_is_ridge_regression():
     p = make_problem(C2=0.0, epsilon=0.0)
-    B, b, _ = minimise(p)
+    B, b, _ = solve_regression(p)
     n = len(p.K)
     system = np.block([[p.K + np.eye(n) / 20, np.ones((n, 1))], [np.ones((1, n)), 0]])
     expected = np.linalg.solve(system, np.vstack([p.Y, np.zeros(5)]))
@@ -104,7 +104,7 @@ def test_without_tube_and_margin_it_is_ridge_regression():
 
 def test_one_sample():
     p = make_problem(n=1)
-    for solve in (minimise, public_steps):
+    for solve in (solve_regression, public_steps):
         B, b, _ = solve(p)
         np.testing.assert_allclose(B, 0, atol=1e-12)
         assert b.argmax() == p.Y[0].argmax()

@@ -1,4 +1,4 @@
-"""PL-KNN: who the neighbours are, and how they vote."""
+"""PL-KNN: who the neighbors are, and how they vote."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def test_votes_by_hand():
     assert clf.labels_.tolist() == ["b", "b", "a", "c"]
 
 
-def test_a_single_neighbour_has_a_vote():
+def test_a_single_neighbor_has_a_vote():
     clf = PLKNN(n_neighbors=1).fit([[0.0], [1.0]], ["a", "b"])
     assert clf.predict([[0.2], [0.9]]).tolist() == ["a", "b"]
     assert PLKNN().fit([[0.0]], [{"b", "c"}]).labels_.tolist() == ["b"]
 
 
-def test_duplicates_are_neighbours_of_each_other():
+def test_duplicates_are_neighbors_of_each_other():
     X = np.zeros((4, 2))
     clf = PLKNN(n_neighbors=3).fit(X, [{0, 1}, {1}, {1}, {0, 2}])
     # All distances are zero, so everybody counts one.

@@ -51,7 +51,7 @@ def objective(W, Y, pull, F):
 
 
 def general_solution(W, mask, pull, F):
-    """Minimise over all candidates' entries at once, as one general quadratic program."""
+    """Minimize over all candidates' entries at once, as one general quadratic program."""
     rows, columns = np.nonzero(mask)
     A = np.eye(len(mask)) - W.toarray()
     H = np.kron(A.T @ A + pull * np.eye(len(mask)), np.eye(mask.shape[1]))

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from fspll._common.errors import DataError, InputError
 from fspll._common.files import data_dir
 from fspll.cli import data
-from fspll.datasets import catalogue
+from fspll.datasets import catalog
 from fspll.datasets.checks import Archive
 
 PNG = b"\x89PNG\r\n\x1a\npicture"
@@ -24,9 +24,9 @@ NAMES = ("images_background.zip", "images_evaluation.zip")
 
 @pytest.fixture
 def source(tmp_path, monkeypatch):
-    """Return a folder with an Omniglot of one character a part, and let the catalogue know it."""
+    """Return a folder with an Omniglot of one character a part, and let the catalog know it."""
     archives = tuple(Archive(name, "unset", "unset", 1, 1) for name in NAMES)
-    monkeypatch.setitem(catalogue.CATALOGUE, "omniglot", catalogue._omniglot(archives))
+    monkeypatch.setitem(catalog.CATALOG, "omniglot", catalog._omniglot(archives))
     folder = tmp_path / "source"
     folder.mkdir()
     for name in NAMES:

@@ -46,7 +46,7 @@ def test_the_packaged_network_never_saw_a_true_label():
 
 
 @pytest.mark.parametrize("paper", [False, True])
-def test_it_recognises_characters_of_either_ink(paper):
+def test_it_recognizes_characters_of_either_ink(paper):
     """Five drawn characters, seven people each, two candidates a sample."""
     from fspll.candidates import corrupt
     from fspll.datasets import load_glyphs

@@ -191,12 +191,12 @@ def test_short_side_fits_and_long_side_is_cropped_evenly():
     assert not pixels[..., [0, 2]].any()
 
 
-def test_grey_and_colour():
+def test_gray_and_color():
     red = Image.new("RGB", (8, 8), (255, 0, 0))
     assert (read_picture(encode(red), "red", size=8, channels=1) == 76).all()
-    grey = read_picture(encode(Image.new("L", (8, 8), 90)), "grey", size=8, channels=3)
-    assert grey.shape == (8, 8, 3)
-    assert (grey == 90).all()
+    gray = read_picture(encode(Image.new("L", (8, 8), 90)), "gray", size=8, channels=3)
+    assert gray.shape == (8, 8, 3)
+    assert (gray == 90).all()
 
 
 def test_transparent_pixels_are_white():

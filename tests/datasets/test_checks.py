@@ -10,7 +10,7 @@ import pytest
 from scipy.io import savemat
 
 from fspll._common.errors import DataError
-from fspll.datasets.catalogue import find_dataset, look_up
+from fspll.datasets.catalog import find_dataset, look_up
 from fspll.datasets.checks import Archive, check_archive
 
 PNG = b"\x89PNG\r\n\x1a\n"

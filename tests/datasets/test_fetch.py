@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 
 from fspll._common.errors import DataError, InputError
-from fspll.datasets import catalogue
+from fspll.datasets import catalog
 from fspll.datasets.checks import Archive, check_archive
 from fspll.datasets.fetch import get_dataset
 
@@ -74,14 +74,14 @@ def small(tmp_path):
 
 @pytest.fixture
 def known(monkeypatch, site):
-    """Let the catalogue know the small Omniglot; its public home is the test server."""
+    """Let the catalog know the small Omniglot; its public home is the test server."""
 
     def know(**md5):
         archives = tuple(
             Archive(a.name, f"{site.url}/home/{a.name}", md5.get(a.name[7:11], "unset"), 2, 4)
             for a in SMALL
         )
-        monkeypatch.setitem(catalogue.CATALOGUE, "omniglot", catalogue._omniglot(archives))
+        monkeypatch.setitem(catalog.CATALOG, "omniglot", catalog._omniglot(archives))
 
     know()
     return know
@@ -184,7 +184,7 @@ class TestGetDataset:
         assert names(small) == ["images_background.zip", "images_evaluation.zip"]
 
     def test_what_cannot_be_downloaded_says_where_to_place_it(self, tmp_path):
-        with pytest.raises(InputError, match=r"ImageNet's licence; place images/ .* in .*/to$"):
+        with pytest.raises(InputError, match=r"ImageNet's license; place images/ .* in .*/to$"):
             get_dataset("mini_imagenet", root=tmp_path / "to")
         with pytest.raises(InputError, match=r"lost is not downloadable; place lost.mat by hand"):
             get_dataset("lost")

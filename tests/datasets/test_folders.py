@@ -11,15 +11,15 @@ from PIL import Image
 from fspll._common.errors import DataError, InputError
 from fspll.datasets.folders import load_image_folder
 
-GREYS = {"cat/a.png": 10, "cat/b.jpg": 40, "dog/c.bmp": 90, "wild/fox/d.webp": 200}
+GRAYS = {"cat/a.png": 10, "cat/b.jpg": 40, "dog/c.bmp": 90, "wild/fox/d.webp": 200}
 
 
 @pytest.fixture
 def root(tmp_path):
-    for name, grey in GREYS.items():
+    for name, gray in GRAYS.items():
         path = tmp_path / "pets" / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        Image.new("RGB", (30, 20), (grey, grey, grey)).save(path)
+        Image.new("RGB", (30, 20), (gray, gray, gray)).save(path)
     (tmp_path / "pets" / "cat" / "notes.txt").write_text("not an image")
     return tmp_path / "pets"
 
@@ -30,15 +30,15 @@ def test_a_folder_is_a_class(root):
     assert pets.class_names == ("cat", "dog", "wild/fox")
     assert pets.labels.tolist() == [0, 0, 1, 2]
     assert pets.images.shape == (4, 16, 16, 3)
-    np.testing.assert_allclose(pets.images.mean(axis=(1, 2, 3)), list(GREYS.values()), atol=2)
+    np.testing.assert_allclose(pets.images.mean(axis=(1, 2, 3)), list(GRAYS.values()), atol=2)
 
 
-def test_grey_is_cached_apart_from_colour_and_used_again(root):
+def test_gray_is_cached_apart_from_color_and_used_again(root):
     calls = []
     load_image_folder(root, size=16, channels=3)
     for _ in range(2):
-        grey = load_image_folder(root, size=16, channels=1, progress=lambda *at: calls.append(at))
-        assert grey.images.shape == (4, 16, 16)
+        gray = load_image_folder(root, size=16, channels=1, progress=lambda *at: calls.append(at))
+        assert gray.images.shape == (4, 16, 16)
     assert calls == [(4, 4)]
 
 

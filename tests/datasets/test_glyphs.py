@@ -68,8 +68,8 @@ def test_ink_is_bright_on_dark_and_covers_a_sane_share(glyphs):
     assert share.max() < 0.35
     assert 0.05 < share.mean() < 0.15
     assert (glyphs.images.max(axis=(1, 2)) > 200).all()
-    grey = (glyphs.images > 0) & (glyphs.images < 255)
-    assert grey.mean() > 0.03, "edges are antialiased"
+    gray = (glyphs.images > 0) & (glyphs.images < 255)
+    assert gray.mean() > 0.03, "edges are antialiased"
 
 
 def test_writing_stays_on_the_page():
@@ -82,14 +82,14 @@ def test_writing_stays_on_the_page():
 def test_size_scales_the_same_drawing(size):
     small, large = load_glyphs(4, 5).images, load_glyphs(4, 5, size=size).images
     assert large.shape == (20, size, size)
-    # The centre of the ink, as a share of the page, stays where it is.
+    # The center of the ink, as a share of the page, stays where it is.
     for axis in (1, 2):
-        centres = []
+        centers = []
         for images in (small, large):
             profile = images.astype(float).sum(axis=3 - axis)
             position = (np.arange(images.shape[1]) + 0.5) / images.shape[1]
-            centres.append((profile @ position) / profile.sum(axis=1))
-        np.testing.assert_allclose(centres[0], centres[1], atol=0.03)
+            centers.append((profile @ position) / profile.sum(axis=1))
+        np.testing.assert_allclose(centers[0], centers[1], atol=0.03)
 
 
 def test_a_dot_of_ink_has_the_area_of_its_pen():
@@ -121,7 +121,7 @@ def _blurred(images: np.ndarray) -> np.ndarray:
     return flat / np.linalg.norm(flat, axis=1, keepdims=True)
 
 
-def _nearest_neighbour_accuracy(images: np.ndarray, labels: np.ndarray) -> float:
+def _nearest_neighbor_accuracy(images: np.ndarray, labels: np.ndarray) -> float:
     features = _blurred(images)
     likeness = features @ features.T
     np.fill_diagonal(likeness, -1.0)
@@ -129,10 +129,10 @@ def _nearest_neighbour_accuracy(images: np.ndarray, labels: np.ndarray) -> float
 
 
 def test_drawings_of_a_class_are_alike_but_not_trivially_so(glyphs):
-    accuracy = _nearest_neighbour_accuracy(glyphs.images, glyphs.labels)
+    accuracy = _nearest_neighbor_accuracy(glyphs.images, glyphs.labels)
     assert 0.5 < accuracy < 0.97  # chance is 1 in 40
     shuffled = np.random.default_rng(0).permutation(glyphs.labels)
-    assert _nearest_neighbour_accuracy(glyphs.images, shuffled) < 0.1
+    assert _nearest_neighbor_accuracy(glyphs.images, shuffled) < 0.1
 
 
 def test_a_drawer_has_the_same_hand_in_all_characters(glyphs):

@@ -15,7 +15,7 @@ CLASSES = {"train": ["n03", "n01"], "val": ["n05"], "test": ["n02", "n04"]}
 N_EACH = 3
 
 
-def grey_of(label, i):
+def gray_of(label, i):
     return int(label[1:]) * 40 + i * 10
 
 
@@ -27,14 +27,14 @@ def root(tmp_path):
         lines = ["filename,label"]
         for i in range(N_EACH):  # classes alternate, so that blocks have to be made
             for label in classes:
-                grey = grey_of(label, i)
-                Image.new("RGB", (50, 40), (grey, 0, grey)).save(root / f"images/{label}_{i}.jpg")
+                gray = gray_of(label, i)
+                Image.new("RGB", (50, 40), (gray, 0, gray)).save(root / f"images/{label}_{i}.jpg")
                 lines.append(f"{label}_{i}.jpg,{label}")
         (root / f"{part}.csv").write_text("\n".join(lines) + "\n")
     return root
 
 
-def greys(images):
+def grays(images):
     return images[..., 0].mean(axis=(1, 2))
 
 
@@ -53,8 +53,8 @@ def test_splits_are_blocks_of_their_classes(root, split, classes):
     assert data.class_names == tuple(classes)
     assert data.images.shape == (N_EACH * len(classes), 84, 84, 3)
     assert data.labels.tolist() == np.repeat(np.arange(len(classes)), N_EACH).tolist()
-    expected = [grey_of(label, i) for label in classes for i in range(N_EACH)]
-    np.testing.assert_allclose(greys(data.images), expected, atol=3)
+    expected = [gray_of(label, i) for label in classes for i in range(N_EACH)]
+    np.testing.assert_allclose(grays(data.images), expected, atol=3)
 
 
 def test_splits_are_views_of_one_file_decoded_once(root):
@@ -92,7 +92,7 @@ def test_an_edited_table_is_read_again(root):
 def test_columns_are_found_by_name(root):
     (root / "val.csv").write_text("\ufefflabel,width,filename\nn05,50,n05_2.jpg\n\n", "utf-8")
     data = load_mini_imagenet("val", root=root)
-    np.testing.assert_allclose(greys(data.images), [grey_of("n05", 2)], atol=3)
+    np.testing.assert_allclose(grays(data.images), [gray_of("n05", 2)], atol=3)
 
 
 @pytest.mark.parametrize(
@@ -169,4 +169,4 @@ def test_real_photos_of_the_stand_in(real_data, tmp_path):
     assert data.samples_per_class.tolist() == [4, 4, 4, 4]
     assert data.images.shape == (16, 84, 84, 3)
     assert data.images.std(axis=(1, 2, 3)).min() > 10  # photos, not blanks
-    assert (data.images[..., 0] != data.images[..., 2]).mean() > 0.3  # in colour
+    assert (data.images[..., 0] != data.images[..., 2]).mean() > 0.3  # in color

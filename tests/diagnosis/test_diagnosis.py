@@ -151,7 +151,7 @@ def test_printing_says_it_in_sentences():
     assert str(found).splitlines() == [
         "5 samples in 3 clusters, 4 classes",
         "given the clusters, no method can expect more than 79.8% of the labels to be right",
-        "no labelling of the clusters agrees with all sets; the best contradicts 1, where the true "
+        "no labeling of the clusters agrees with all sets; the best contradicts 1, where the true "
         "label is missing or the cluster is wrong: row 4",
         "cannot be told apart, given the clusters: a, b",
         "always together, cannot be told apart by any sample: a, b",

@@ -81,9 +81,9 @@ def test_round_trip_is_exact(tmp_path, architecture, settings, shape):
 def test_a_loaded_network_trains_on(path):
     network = load_checkpoint(path).network.train()
     before = network.blocks[0][0].weight.clone()
-    optimiser = torch.optim.SGD(network.parameters(), lr=0.1)
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
     network(torch.rand(3, 1, 16, 16)).square().sum().backward()
-    optimiser.step()
+    optimizer.step()
     assert not torch.equal(network.blocks[0][0].weight, before)
 
 

@@ -1,4 +1,4 @@
-"""The network that MAML adapts: Conv4 and a head, normalised by the batch at hand."""
+"""The network that MAML adapts: Conv4 and a head, normalized by the batch at hand."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_it_is_conv4_with_a_linear_head(images):
     torch.testing.assert_close(plain(images), features)
 
 
-def test_the_batch_at_hand_normalises_in_training_and_in_test(images):
+def test_the_batch_at_hand_normalizes_in_training_and_in_test(images):
     network = build_network("conv4-classifier", seed=0, width=4, size=16)
     scores = network(images)
     for _ in range(3):

@@ -129,7 +129,7 @@ def test_a_module_takes_features_and_pictures(images):
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_a_module_keeps_the_users_own_normalisation():
+def test_a_module_keeps_the_users_own_normalization():
     X = torch.randn(3, 2, 4, 5) * 9  # a layout and a range of its own
     assert np.array_equal(load_embedding(nn.Flatten(), "cpu").encode(X), X.flatten(1).numpy())
 

@@ -12,17 +12,17 @@ from PIL import Image
 from fspll._common.errors import InputError, InputTypeError
 from fspll.embeddings import InputSpec, prepare_images
 
-GREY, COLOUR = InputSpec(16, 1), InputSpec(16, 3)
+GRAY, COLOR = InputSpec(16, 1), InputSpec(16, 3)
 INK = InputSpec(16, 1, "bright-ink")
 
 
 @pytest.fixture
-def grey():
+def gray():
     return np.random.default_rng(0).integers(0, 256, (2, 20, 24), dtype=np.uint8)
 
 
 @pytest.fixture
-def colour():
+def color():
     return np.random.default_rng(0).integers(0, 256, (2, 20, 24, 3), dtype=np.uint8)
 
 
@@ -40,31 +40,31 @@ def files(folder: Path, images: np.ndarray) -> list[Path]:
     return paths
 
 
-@pytest.mark.parametrize("spec", [GREY, COLOUR, INK, InputSpec(32, 1)])
-def test_one_grey_picture_in_every_shape(tmp_path, grey, spec):
-    unit = grey.astype(np.float32) / np.float32(255)
-    read_only = grey.copy()
+@pytest.mark.parametrize("spec", [GRAY, COLOR, INK, InputSpec(32, 1)])
+def test_one_gray_picture_in_every_shape(tmp_path, gray, spec):
+    unit = gray.astype(np.float32) / np.float32(255)
+    read_only = gray.copy()
     read_only.flags.writeable = False
-    paths = files(tmp_path, grey)
+    paths = files(tmp_path, gray)
     shapes = {
         "paths": paths,
         "strings": [str(path) for path in paths],
         "array of strings": np.array([str(path) for path in paths]),
         "PIL": [Image.open(path) for path in paths],
-        "RGB copies": np.repeat(grey[..., None], 3, axis=-1),
-        "list of arrays": list(grey),
-        "mixed": [paths[0], torch.from_numpy(grey[1])],
-        "channels last": grey[..., None],
-        "channels first": grey[:, None],
+        "RGB copies": np.repeat(gray[..., None], 3, axis=-1),
+        "list of arrays": list(gray),
+        "mixed": [paths[0], torch.from_numpy(gray[1])],
+        "channels last": gray[..., None],
+        "channels first": gray[:, None],
         "float": unit,
         "float64": unit.astype(np.float64),
         "tensor": torch.from_numpy(unit)[:, None],
-        "uint8 tensor": torch.from_numpy(grey),
+        "uint8 tensor": torch.from_numpy(gray),
         "read-only": read_only,
-        "negative strides": grey[:, ::-1][:, ::-1],
-        "opaque": np.stack([grey] * 3 + [np.full_like(grey, 255)], axis=-1),
+        "negative strides": gray[:, ::-1][:, ::-1],
+        "opaque": np.stack([gray] * 3 + [np.full_like(gray, 255)], axis=-1),
     }
-    expected = prepare_images(grey, spec)
+    expected = prepare_images(gray, spec)
     assert expected.shape == (2, spec.channels, spec.size, spec.size)
     assert expected.dtype == torch.float32
     for name, X in shapes.items():
@@ -73,14 +73,14 @@ def test_one_grey_picture_in_every_shape(tmp_path, grey, spec):
         )
 
 
-@pytest.mark.parametrize("spec", [GREY, COLOUR])
-def test_one_colour_picture_in_every_shape(tmp_path, colour, spec):
-    expected = prepare_images(colour, spec)
-    first = np.moveaxis(colour, -1, 1)
+@pytest.mark.parametrize("spec", [GRAY, COLOR])
+def test_one_color_picture_in_every_shape(tmp_path, color, spec):
+    expected = prepare_images(color, spec)
+    first = np.moveaxis(color, -1, 1)
     for X in (
-        files(tmp_path, colour),
-        [Image.fromarray(image) for image in colour],
-        list(colour),
+        files(tmp_path, color),
+        [Image.fromarray(image) for image in color],
+        list(color),
         first,
         list(first),
         torch.from_numpy(first / np.float32(255)),
@@ -88,29 +88,29 @@ def test_one_colour_picture_in_every_shape(tmp_path, colour, spec):
         assert torch.equal(prepare_images(X, spec), expected)
 
 
-def test_no_resizing_keeps_values_exactly(grey):
-    square = grey[:, :16, :16]
-    assert torch.equal(prepare_images(square, GREY)[:, 0] * 255, torch.from_numpy(square).float())
+def test_no_resizing_keeps_values_exactly(gray):
+    square = gray[:, :16, :16]
+    assert torch.equal(prepare_images(square, GRAY)[:, 0] * 255, torch.from_numpy(square).float())
 
 
-def test_grey_is_the_luma_of_pillow(colour):
-    square = colour[:, :16, :16]
+def test_gray_is_the_luma_of_pillow(color):
+    square = color[:, :16, :16]
     pillow = np.stack([np.asarray(Image.fromarray(image).convert("L")) for image in square])
-    found = prepare_images(square, GREY)[:, 0].numpy() * 255
+    found = prepare_images(square, GRAY)[:, 0].numpy() * 255
     assert np.abs(found - pillow).max() <= 1  # Pillow rounds to whole numbers
 
 
 def test_resizing_is_antialiased():
     checks = np.indices((64, 64)).sum(axis=0) % 2 == 0
-    small = prepare_images(checks[None], GREY)
+    small = prepare_images(checks[None], GRAY)
     assert (small[..., 1:-1, 1:-1] - 0.5).abs().max() < 0.02
 
 
-def test_pictures_of_a_list_may_differ_in_size_and_channels(grey, colour):
-    X = [grey[0], colour[0, :10], grey[1, :, :7]]
-    found = prepare_images(X, COLOUR)
+def test_pictures_of_a_list_may_differ_in_size_and_channels(gray, color):
+    X = [gray[0], color[0, :10], gray[1, :, :7]]
+    found = prepare_images(X, COLOR)
     for index, image in enumerate(X):
-        assert torch.equal(found[index], prepare_images([image], COLOUR)[0])
+        assert torch.equal(found[index], prepare_images([image], COLOR)[0])
 
 
 @pytest.mark.parametrize("mode", ["1", "L", "P", "RGB", "RGBA", "LA", "CMYK", "I;16", "I"])
@@ -124,7 +124,7 @@ def test_pil_modes_of_a_white_picture_with_a_black_corner(mode):
         image = Image.fromarray(base).convert("RGB").convert(mode)
     assert image.mode == mode
     expected = torch.from_numpy(base / np.float32(255))[None, None]
-    torch.testing.assert_close(prepare_images([image], GREY), expected, atol=1e-6, rtol=0)
+    torch.testing.assert_close(prepare_images([image], GRAY), expected, atol=1e-6, rtol=0)
 
 
 def test_transparency_shows_white_paper():
@@ -132,21 +132,21 @@ def test_transparency_shows_white_paper():
     clear[0, 3:5, 3:5, 3] = 255  # an opaque black spot on nothing
     expected = torch.ones(1, 3, 16, 16)
     expected[..., 3:5, 3:5] = 0
-    assert torch.equal(prepare_images(clear, COLOUR), expected)
-    assert torch.equal(prepare_images([Image.fromarray(clear[0])], COLOUR), expected)
+    assert torch.equal(prepare_images(clear, COLOR), expected)
+    assert torch.equal(prepare_images([Image.fromarray(clear[0])], COLOR), expected)
 
 
-def test_camera_orientation_is_honoured(tmp_path, grey):
+def test_camera_orientation_is_honored(tmp_path, gray):
     exif = Image.Exif()
     exif[0x0112] = 6  # turn by 90 degrees
-    Image.fromarray(grey[0]).save(tmp_path / "a.png", exif=exif)
-    upright = np.rot90(grey[0], k=-1)[None]
-    assert torch.equal(prepare_images([tmp_path / "a.png"], GREY), prepare_images(upright, GREY))
+    Image.fromarray(gray[0]).save(tmp_path / "a.png", exif=exif)
+    upright = np.rot90(gray[0], k=-1)[None]
+    assert torch.equal(prepare_images([tmp_path / "a.png"], GRAY), prepare_images(upright, GRAY))
 
 
-def test_polarity_is_recognised_picture_by_picture():
+def test_polarity_is_recognized_picture_by_picture():
     bright = drawing()
-    expected = prepare_images(bright[None], GREY)[0]
+    expected = prepare_images(bright[None], GRAY)[0]
     found = prepare_images(np.stack([bright, 255 - bright]), INK)
     torch.testing.assert_close(found[0], expected)
     torch.testing.assert_close(found[1], expected, atol=1e-6, rtol=0)
@@ -156,18 +156,18 @@ def test_polarity_is_recognised_picture_by_picture():
 
 def test_polarity_can_be_said():
     bright = drawing()[None]
-    as_is = prepare_images(bright, GREY)
+    as_is = prepare_images(bright, GRAY)
     assert torch.equal(prepare_images(255 - bright, INK, "dark-ink"), prepare_images(bright, INK))
     assert torch.equal(prepare_images(bright, INK, "bright-ink"), as_is)
     # Told wrongly, it obeys.
     torch.testing.assert_close(prepare_images(bright, INK, "dark-ink"), 1 - as_is)
 
 
-def test_photos_are_never_inverted(grey):
+def test_photos_are_never_inverted(gray):
     light = np.full((1, 16, 16), 250, dtype=np.uint8)
-    assert prepare_images(light, GREY).min() > 0.9
+    assert prepare_images(light, GRAY).min() > 0.9
     with pytest.raises(InputError, match="is not one of ink drawings"):
-        prepare_images(light, GREY, "dark-ink")
+        prepare_images(light, GRAY, "dark-ink")
     with pytest.raises(InputError, match="polarity must be 'auto', 'bright-ink' or 'dark-ink'"):
         prepare_images(light, INK, "dark")
 
@@ -186,10 +186,10 @@ def with_value(value):
         (Image.new("L", (8, 8)), "X is one picture .a PIL image.; wrap it in a list"),
         (
             np.zeros((8, 8)),
-            r"X of shape \(8, 8\) is one grey picture .* wrap one picture",
+            r"X of shape \(8, 8\) is one gray picture .* wrap one picture",
         ),
-        (np.zeros((8, 8, 3)), r"\(8, 8, 3\) is one colour picture; wrap it in a list"),
-        (torch.zeros(8, 8, 4), r"\(8, 8, 4\) is one colour picture; wrap it in a list"),
+        (np.zeros((8, 8, 3)), r"\(8, 8, 3\) is one color picture; wrap it in a list"),
+        (torch.zeros(8, 8, 4), r"\(8, 8, 4\) is one color picture; wrap it in a list"),
         (np.zeros(8), r"X has shape \(8,\); pictures come as \(n, H, W\)"),
         (np.zeros((2, 2, 8, 8, 3)), r"X has shape \(2, 2, 8, 8, 3\)"),
         (np.float32(1), r"X has shape \(\)"),
@@ -211,7 +211,7 @@ def with_value(value):
 )
 def test_bad_values(X, message):
     with pytest.raises(InputError, match=message):
-        prepare_images(X, GREY)
+        prepare_images(X, GRAY)
 
 
 @pytest.mark.parametrize(
@@ -225,20 +225,20 @@ def test_bad_values(X, message):
 )
 def test_bad_types(X, message):
     with pytest.raises(InputTypeError, match=message):
-        prepare_images(X, GREY)
+        prepare_images(X, GRAY)
 
 
 def test_rounding_outside_the_unit_range_is_forgiven():
-    assert prepare_images(with_value(1 + 1e-7), GREY).max() <= 1
+    assert prepare_images(with_value(1 + 1e-7), GRAY).max() <= 1
 
 
 @pytest.mark.parametrize("ending", ["png", "jpg", "gif", "bmp", "tif"])
-def test_truncated_files(tmp_path, colour, ending):
+def test_truncated_files(tmp_path, color, ending):
     whole, path = tmp_path / f"whole.{ending}", tmp_path / f"cut.{ending}"
-    Image.fromarray(colour[0]).save(whole)
+    Image.fromarray(color[0]).save(whole)
     path.write_bytes(whole.read_bytes()[: len(whole.read_bytes()) // 2])
     with pytest.raises(InputError, match=r"picture 1 \(.*cut\.\w+\)") as caught:
-        prepare_images([whole, path], GREY)
+        prepare_images([whole, path], GRAY)
     assert "\n" not in str(caught.value)
 
 
@@ -252,12 +252,12 @@ def test_unreadable_files(tmp_path):
         "": "is a folder, not a picture file",
     }.items():
         with pytest.raises(InputError, match=rf"picture 0 \(.*{name}\) {message}"):
-            prepare_images([tmp_path / name], GREY)
+            prepare_images([tmp_path / name], GRAY)
 
 
 def test_index_counts_from_the_first_picture_of_the_caller():
     with pytest.raises(InputError, match="picture 42 holds NaN"):
-        prepare_images(with_value(np.nan), GREY, first_index=40)
+        prepare_images(with_value(np.nan), GRAY, first_index=40)
 
 
 @pytest.mark.parametrize(

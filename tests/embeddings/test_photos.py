@@ -78,12 +78,12 @@ def test_the_same_picture_in_any_shape(encoder, photos, tmp_path):
 
 
 @needs_packages
-def test_grey_is_a_colour_like_any_other(encoder, photos):
-    grey = photos[:3, :, :, 0]
-    in_colour = np.stack([grey] * 3, axis=-1)
-    expected = encoder.encode(in_colour)
-    np.testing.assert_allclose(encoder.encode(grey), expected, atol=1e-3)
-    listed = [grey[0], in_colour[1], Image.fromarray(grey[2])]
+def test_gray_is_a_color_like_any_other(encoder, photos):
+    gray = photos[:3, :, :, 0]
+    in_color = np.stack([gray] * 3, axis=-1)
+    expected = encoder.encode(in_color)
+    np.testing.assert_allclose(encoder.encode(gray), expected, atol=1e-3)
+    listed = [gray[0], in_color[1], Image.fromarray(gray[2])]
     np.testing.assert_allclose(encoder.encode(listed), expected, atol=1e-3)
 
 
@@ -102,7 +102,7 @@ def test_progress_polarity_and_device(encoder, photos):
 # -------------------------------------------------------------------- pictures
 
 
-def test_the_long_side_is_cropped_in_the_centre():
+def test_the_long_side_is_cropped_in_the_center():
     wide = np.zeros((1, 30, 50), dtype=np.uint8)
     wide[:, :, 10:40] = 255  # the central square
     for images in (wide, wide.transpose(0, 2, 1), [wide[0]]):

@@ -1,4 +1,4 @@
-"""Random networks as a baseline: normalised, reproducible, and free of labels."""
+"""Random networks as a baseline: normalized, reproducible, and free of labels."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def make(drawings, seed=0):
 
 
 def test_the_statistics_are_those_of_the_pictures(drawings):
-    """In eval mode the features of these pictures are those of batch normalisation itself."""
+    """In eval mode the features of these pictures are those of batch normalization itself."""
     encoder = make(drawings)
     network = build_network("conv4", seed=0, width=6, size=16)
     expected = network.train()(image_tensor(drawings)).detach().numpy()

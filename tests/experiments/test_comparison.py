@@ -18,10 +18,10 @@ from fspll.experiments.comparison import Row, compare, settings_grid
 from fspll.experiments.evaluation import METHODS, score_maml, score_tasks
 from fspll.experiments.statistics import signed_rank_p, summarize
 from fspll.experiments.tables import markdown_table, write_rows
-from fspll.tasks import Setting, TaskSource
+from fspll.tasks import TaskSettings, TaskSource
 
 SPEC = InputSpec(16, 1, "bright-ink")
-SETTINGS = [Setting(5, 3, 4, r=1), Setting(3, 2, 5, r=2, p=0.5)]
+SETTINGS = [TaskSettings(5, 3, 4, r=1), TaskSettings(3, 2, 5, r=2, p=0.5)]
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def test_rows_against_direct_computation(data):
     ]
     for row in rows:
         setting = SETTINGS[0] if row.n_way == 5 else SETTINGS[1]
-        assert Setting(row.n_way, row.n_shot, row.n_query, row.r, row.p) == setting
+        assert TaskSettings(row.n_way, row.n_shot, row.n_query, row.r, row.p) == setting
         assert (row.n_tasks, row.seed, row.p_value) == (8, 3, None)
         tasks = TaskSource(data.labels, setting, seed=3).batch(range(8))
         network = one if row.checkpoint == "one" else two
@@ -154,7 +154,10 @@ def test_an_unknown_method(data):
 def test_the_grid(data):
     grid = settings_grid(data, [3, 5], [1, 5], [0, 2], p=0.5)
     assert grid == [
-        Setting(n, k, 8 if k == 1 else 4, r, 0.5) for r in (0, 2) for n in (3, 5) for k in (1, 5)
+        TaskSettings(n, k, 8 if k == 1 else 4, r, 0.5)
+        for r in (0, 2)
+        for n in (3, 5)
+        for k in (1, 5)
     ]
     plenty = ImageSet("plenty", np.zeros((60, 8, 8), np.uint8), np.repeat([0, 1], 30), ("a", "b"))
     assert [setting.n_query for setting in settings_grid(plenty, [2], [5, 20], [1])] == [15, 10]

@@ -7,13 +7,13 @@ import pytest
 
 from fspll._common.errors import InputError
 from fspll.experiments.corruption import Corruption
-from fspll.tasks import Setting, TaskSource
+from fspll.tasks import TaskSettings, TaskSource
 
 LABELS = np.repeat(np.arange(12), 20)
 
 
 def source(n_shot=10, r=2, n_way=6):
-    return TaskSource(LABELS, Setting(n_way, n_shot, 5, r=r), seed=3)
+    return TaskSource(LABELS, TaskSettings(n_way, n_shot, 5, r=r), seed=3)
 
 
 def test_sizes_of_classes():

@@ -14,7 +14,7 @@ from fspll.experiments import evaluation
 from fspll.experiments.evaluation import METHODS, PrototypeMethod, score_tasks
 from fspll.rectifiers.evidence import EvidenceSettings
 from fspll.rectifiers.paper import METRICS, Settings, rectify
-from fspll.tasks import Setting, Tasks, TaskSource
+from fspll.tasks import Tasks, TaskSettings, TaskSource
 
 LABELS = np.repeat(np.arange(15), 12)
 
@@ -27,7 +27,7 @@ def features():
 
 
 def tasks(n=12, n_way=5, n_shot=4, r=2, seed=0):
-    return TaskSource(LABELS, Setting(n_way, n_shot, 8, r=r), seed=seed).batch(range(n))
+    return TaskSource(LABELS, TaskSettings(n_way, n_shot, 8, r=r), seed=seed).batch(range(n))
 
 
 def one_by_one(features, batch, settings):
@@ -191,8 +191,8 @@ def test_half_precision_features(features):
 
 
 def test_bad_batches(features):
-    chosen = TaskSource(LABELS, Setting(5, 4, 8, r=1))
-    without_queries = TaskSource(LABELS, Setting(5, 4, 0, r=1)).batch([0])
+    chosen = TaskSource(LABELS, TaskSettings(5, 4, 8, r=1))
+    without_queries = TaskSource(LABELS, TaskSettings(5, 4, 0, r=1)).batch([0])
     for wrong in (chosen.task(0), without_queries):
         with pytest.raises(InputError, match="score_tasks needs a batch of tasks with queries"):
             score_tasks(features, wrong, METHODS["PN"])

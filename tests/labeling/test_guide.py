@@ -1,4 +1,4 @@
-"""The guide to labelling: its code runs, and what it says of files and tables is true."""
+"""The guide to labeling: its code runs, and what it says of files and tables is true."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 from fspll.labeling import saving
 
 ROOT = Path(__file__).parents[2]
-GUIDE = (ROOT / "docs" / "labelling.md").read_text(encoding="utf-8")
+GUIDE = (ROOT / "docs" / "labeling.md").read_text(encoding="utf-8")
 
 
 def test_the_python_example(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (block,) = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
-    exec(compile(block, "labelling.md", "exec"), {})  # our own file
+    exec(compile(block, "labeling.md", "exec"), {})  # our own file
     assert float(capsys.readouterr().out) > 0.95
     assert saving.is_result(tmp_path / "result")
 

@@ -103,7 +103,7 @@ def test_votes_reach_the_classifier(annotate):
     assert found.confidence.min() > 0.8
 
 
-def test_standardised_features(blobs, tmp_path):
+def test_standardized_features(blobs, tmp_path):
     X, sets = blobs
     scale = np.array([1e5, 1, 1, 1, 1, 1])
     noisy = X * scale
@@ -285,7 +285,7 @@ def test_a_label_that_nobody_may_have_any_more_is_dropped(annotate):
 # -------------------------------------------------------------------- many samples
 
 
-def test_many_samples_are_labelled_without_rounds(monkeypatch, blobs, annotate):
+def test_many_samples_are_labeled_without_rounds(monkeypatch, blobs, annotate):
     """What is large is set low, so that the sparse road is taken by few."""
     for module in ("classifier", "labeling.pipeline"):
         monkeypatch.setattr(f"fspll.{module}.is_large", lambda n, n_classes: True)

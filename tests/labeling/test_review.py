@@ -149,7 +149,7 @@ def test_a_sample_among_others_contradicts_its_set_even_if_sure():
     assert not explain([{"b"}, {"a", "b"}], [1.0, 0.95], place, np.eye(2), np.array([True, True]))
 
 
-def test_a_mislabelled_sample_is_found_and_listed_for_review():
+def test_a_mislabeled_sample_is_found_and_listed_for_review():
     rng = np.random.default_rng(0)
     truth = np.repeat(np.arange(3), 8)
     X = rng.normal(size=(3, 8))[truth] * 6 + rng.normal(size=(24, 8)) * 0.3

@@ -72,7 +72,7 @@ def test_votes_name_labels_that_always_come_together():
     assert clf.predict([[0.2] * 8, [9.1] * 8]).tolist() == [0, 1]
 
 
-def test_unlabelled_samples_have_no_votes():
+def test_unlabeled_samples_have_no_votes():
     X, _, votes = survey(2, accuracy=0.6)
     clf = FsPLLClassifier().fit(X[:60], votes[:60] > 0, X[60:], votes=votes[:60])
     assert clf.confidence_.shape == (60, 10)

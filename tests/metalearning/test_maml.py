@@ -19,7 +19,7 @@ from fspll.metalearning.maml import MAMLLearner, adapt, label_mask, solve_task, 
 from fspll.metalearning.objectives import average_over_candidates
 from fspll.metalearning.plan import TrainingPlan
 from fspll.metalearning.trainer import train
-from fspll.tasks import Setting, TaskSource
+from fspll.tasks import TaskSettings, TaskSource
 
 
 class Smooth(nn.Module):
@@ -81,7 +81,7 @@ def test_adaptation_against_gradient_steps_by_hand(small):
         assert torch.equal(tensor, start[name])  # the network itself stays
 
 
-def test_batch_norm_is_learnt_but_not_adapted():
+def test_batch_norm_is_learned_but_not_adapted():
     network = build_network("conv4-classifier", seed=0, width=4, size=16, n_way=3)
     images = torch.rand(9, 1, 16, 16, generator=torch.Generator().manual_seed(0))
     labels = torch.eye(3, dtype=torch.bool).repeat(3, 1)
@@ -259,7 +259,7 @@ def test_the_head_fits_any_number_of_classes(n_way):
 def test_a_task_is_solved_within_the_candidates(n_way):
     network = build_network("conv4-classifier", seed=0, width=8, size=16, n_way=4)
     before = [parameter.detach().clone() for parameter in network.parameters()]
-    images, task = drawn(Setting(n_way, 3, 3, r=1))
+    images, task = drawn(TaskSettings(n_way, 3, 3, r=1))
     candidates = torch.as_tensor(task.candidates)
     known, guessed = solve_task(network, images, candidates, steps=5, rate=0.5)
     assert known.shape == (3 * n_way,)
@@ -292,7 +292,7 @@ def test_maml_learns(tmp_path):
     trained = train(DATA, plan, tmp_path)
     network = load_checkpoint(trained.model).network
     assert isinstance(network, Conv4Classifier)
-    tasks = TaskSource(DATA.labels, Setting(3, 2, 4, r=0), seed=9).batch(range(30))
+    tasks = TaskSource(DATA.labels, TaskSettings(3, 2, 4, r=0), seed=9).batch(range(30))
     start = MAMLLearner(plan, in_channels=1, size=16).network
     before, after = (
         score_maml(n, DATA, tasks, steps=1, rate=0.5).query_accuracy.mean()

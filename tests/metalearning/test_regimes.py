@@ -13,10 +13,10 @@ from fspll.metalearning.learners import PrototypeLearner
 from fspll.metalearning.plan import TrainingPlan
 from fspll.metalearning.regimes import DEFAULT, OBJECTIVES, REGIMES, Regime, find_regime
 from fspll.rectifiers.paper import METRICS, Settings, rectify
-from fspll.tasks import Setting, TaskSource
+from fspll.tasks import TaskSettings, TaskSource
 
 N_WAY, N_SHOT, N_QUERY = 4, 3, 2
-SOURCE = TaskSource(np.repeat(np.arange(8), 6), Setting(N_WAY, N_SHOT, N_QUERY, r=1), seed=5)
+SOURCE = TaskSource(np.repeat(np.arange(8), 6), TaskSettings(N_WAY, N_SHOT, N_QUERY, r=1), seed=5)
 TASK = SOURCE.task(0)
 GARBAGE = {
     "support_labels": np.full(N_WAY * N_SHOT, 1),
@@ -89,7 +89,7 @@ def test_training_and_judging_never_see_hidden_truth(name):
         assert torch.equal(torch.as_tensor(a), torch.as_tensor(b))
 
 
-def test_a_view_of_unlabelled_queries_holds_no_labels(embedded):
+def test_a_view_of_unlabeled_queries_holds_no_labels(embedded):
     for name, regime in REGIMES.items():
         view = regime.view(embedded[:12], embedded[12:], TASK)
         assert (view.query_labels is None) == (regime.query == "none"), name

@@ -30,7 +30,7 @@ from fspll.metalearning import state, trainer
 from fspll.metalearning.learners import PrototypeLearner
 from fspll.metalearning.plan import TrainingPlan
 from fspll.metalearning.trainer import LOG, MODEL, STATE, train
-from fspll.tasks import Setting, TaskSource
+from fspll.tasks import TaskSettings, TaskSource
 
 TURNS = ("", "/rot090", "/rot180", "/rot270")
 PLAN = TrainingPlan(
@@ -101,7 +101,7 @@ def differs(one, other):
 
 
 def accuracy(encoder, data):
-    tasks = TaskSource(data.labels, Setting(5, 3, 5, r=1), seed=1).batch(range(60))
+    tasks = TaskSource(data.labels, TaskSettings(5, 3, 5, r=1), seed=1).batch(range(60))
     features = torch.from_numpy(encoder.encode(data.images, polarity="bright-ink"))
     return score_tasks(features, tasks, METHODS["FsPLL"]).query_accuracy.mean()
 
@@ -131,7 +131,7 @@ def test_what_the_model_file_says(tmp_path):
     assert found.input_spec.to_dict() == {"size": 16, "channels": 1, "polarity": "bright-ink"}
 
 
-def test_colour_photos(tmp_path):
+def test_color_photos(tmp_path):
     rng = np.random.default_rng(0)
     images = rng.integers(0, 256, (24, 16, 16, 3), dtype=np.uint8)
     photos = ImageSet("photos", images, np.repeat(np.arange(6), 4), tuple("abcdef"))
@@ -537,7 +537,7 @@ def test_judging_counts_hits_among_visible_labels():
     plan = replace(PLAN, regime="precise", n_way=8, n_shot=3)
     learner = PrototypeLearner(plan, in_channels=1, size=16)
     learner.network.eval()
-    task = TaskSource(DATA.labels, Setting(8, 3, 0, r=1), seed=2).task(0)
+    task = TaskSource(DATA.labels, TaskSettings(8, 3, 0, r=1), seed=2).task(0)
     images = 0.1 * image_tensor(DATA.images[task.support])
     images = images + torch.rand(images.shape, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():

@@ -125,7 +125,7 @@ def test_moving_turning_and_scaling_the_features_changes_nothing(task):
 
 
 def test_moving_a_grid_by_whole_numbers_keeps_equal_distances_equal():
-    """Centring rounds; it must not decide who is among the nearest."""
+    """Centering rounds; it must not decide who is among the nearest."""
     for seed in range(150):
         rng = np.random.default_rng(seed)
         e = rng.integers(-3, 4, size=(int(rng.integers(5, 13)), 1)) / 4
@@ -297,7 +297,7 @@ def test_few_features_are_not_taken_for_many(m):
     assert np.mean(right) > 0.98
 
 
-def test_more_neighbours_than_samples():
+def test_more_neighbors_than_samples():
     e, y, _ = simulated(7, 1, 3, 2, 1, 1)
     assert torch.equal(
         run(e[0], y[0], n_neighbors=50).confidence, run(e[0], y[0], n_neighbors=5).confidence
@@ -364,7 +364,7 @@ def test_bad_input():
             EvidenceSettings(**settings_)
 
 
-# -------------------------------------------------------------------- behaviour
+# -------------------------------------------------------------------- behavior
 
 
 def test_sets_that_intersect_to_one_label():

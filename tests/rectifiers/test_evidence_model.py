@@ -45,8 +45,8 @@ def loop_shift(pairs):
     return shift
 
 
-def loop_neighbours_say(e, sets, n_classes, k):
-    """Return the log-likelihood of the neighbours' sets, by sample and label."""
+def loop_neighbors_say(e, sets, n_classes, k):
+    """Return the log-likelihood of the neighbors' sets, by sample and label."""
     n = len(e)
     told = [dict.fromkeys(range(n_classes), 0.0) for _ in range(n)]
     k = min(k, n - 1)
@@ -118,7 +118,7 @@ def loop_weigh(e, y, chosen, queries):
     n, n_classes = y.shape
     sets = [set(np.flatnonzero(row).tolist()) for row in y]
     there = sorted(set().union(*sets))
-    told = loop_neighbours_say(e, sets, n_classes, chosen.n_neighbors)
+    told = loop_neighbors_say(e, sets, n_classes, chosen.n_neighbors)
     center = e.mean(axis=0)
     e = e - center
     total = (e**2).sum() / max(1, n - 1)
@@ -214,7 +214,7 @@ def test_double_precision_equals_the_plain_loop(task):
     assert result.model.present.tolist() == y.any(axis=0).tolist()
 
 
-# -------------------------------------------------------------------- neighbours
+# -------------------------------------------------------------------- neighbors
 
 
 def sets_of(size, n_classes):
@@ -228,7 +228,7 @@ def likelihood(s, c, n_classes):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
-def test_what_a_neighbours_set_says_by_enumeration(n_classes, monkeypatch):
+def test_what_a_neighbors_set_says_by_enumeration(n_classes, monkeypatch):
     """One pair of samples, every pair of sets: labels' odds and the two pair likelihoods."""
     caught = {}
 
@@ -243,7 +243,7 @@ def test_what_a_neighbours_set_says_by_enumeration(n_classes, monkeypatch):
     e = torch.tensor([[0.0], [1.0], [1.3]], dtype=torch.float64).expand(1, 3, 1)
     for mine, other in itertools.product(every, every):
         y = torch.tensor([[[c in s for c in labels] for s in (mine, other, set(labels))]])
-        told = evidence._neighbours_say(e, y, 1)[0, 0]
+        told = evidence._neighbors_say(e, y, 1)[0, 0]
         rho = float(caught["logit"][0].sigmoid().clamp(1e-3, 1 - 1e-3))
         assert 0.01 < rho < 0.99
         expected = []
@@ -261,7 +261,7 @@ def test_what_a_neighbours_set_says_by_enumeration(n_classes, monkeypatch):
 
 
 def pairs_of(seed):
-    """Pairs of a random task: half with sure neighbours of contradicting sets."""
+    """Pairs of a random task: half with sure neighbors of contradicting sets."""
     rng = np.random.default_rng(seed)
     size = int(rng.integers(1, 120))
     logit = rng.uniform(5, 9.5, size) if seed % 2 else rng.normal(2, 3, size)

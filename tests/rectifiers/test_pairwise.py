@@ -97,7 +97,7 @@ def test_lost_digits_of_near_duplicates_come_back():
     exact = loop_squares(e[0])
     square, norms = neighbors.squared_distances(e), neighbors.squared_norms(e)
     assert abs(square[0, 0, 1].item() / exact[0, 1] - 1) > 0.1  # lost
-    restored = neighbors.restore_cancelled(square, e, norms)
+    restored = neighbors.restore_canceled(square, e, norms)
     np.testing.assert_allclose(restored[0], exact, rtol=1e-4)
     assert not restored.diagonal(dim1=-2, dim2=-1).any()
     assert restored[0, 0, 1] == restored[0, 1, 0]
@@ -109,7 +109,7 @@ def test_many_near_duplicates_are_restored_in_parts(monkeypatch, at_once):
     e = features(3, (1, 40, 2), torch.float32) * 1e-3
     e[0, 0] = 50  # keeps the mean away from the rest
     square, norms = neighbors.squared_distances(e), neighbors.squared_norms(e)
-    restored = neighbors.restore_cancelled(square, e, norms)[0, 1:, 1:]
+    restored = neighbors.restore_canceled(square, e, norms)[0, 1:, 1:]
     np.testing.assert_allclose(restored, loop_squares(e[0, 1:]), rtol=1e-4, atol=1e-13)
 
 
@@ -159,7 +159,7 @@ def test_too_many_in_one_row_do_not_make_up_for_too_few_in_another():
 @pytest.mark.parametrize("k", [1, 3, 12, 13, 19])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_neighbors_with_equal_distances_do_not_hang_on_rounding(k, dtype):
-    """Thirds of a grid centred on a mean that is no whole number: ties stay ties."""
+    """Thirds of a grid centered on a mean that is no whole number: ties stay ties."""
     for seed in range(5):
         grid = np.random.default_rng(seed).integers(-2, 3, (4, 20, 3)).astype(float)
         e = torch.as_tensor(grid, dtype=dtype)

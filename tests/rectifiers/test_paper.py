@@ -254,7 +254,7 @@ TWO_CLASSES = torch.tensor([[1, 0], [1, 1], [0, 1]]).bool()
 
 @BOTH_ENGINES
 def test_one_round_by_hand(engine):
-    """Samples 0, 1, 3 with candidates {a}, {a, b}, {b}, no neighbours.
+    """Samples 0, 1, 3 with candidates {a}, {a, b}, {b}, no neighbors.
 
     p_a = (0 + 1) / 2 = 0.5                 p_b = (1 + 3) / 2 = 2
     sample 1: d_a = 0.5, d_b = 1            Q_1a = 1 / (1 + e^(0.5 - 1)) = 1 / 1.6065307 = 0.6224593
@@ -282,7 +282,7 @@ def test_one_round_with_squared_distances_by_hand(engine):
 
 @BOTH_ENGINES
 def test_one_round_with_neighbors_by_hand(engine):
-    """One neighbour: 0 has 1, 1 has 0 (1 away; 3 is 2 away), 3 has 1. lambda = 0.5.
+    """One neighbor: 0 has 1, 1 has 0 (1 away; 3 is 2 away), 3 has 1. lambda = 0.5.
 
     Q_0a = 1 + 0.5 * 0.6224593 = 1.3112297
     Q_1a = 0.6224593 + 0.5 * 1 = 1.1224593      Q_1b = 0.3775407 + 0.5 * 0 = 0.3775407
@@ -301,7 +301,7 @@ def test_one_round_with_neighbors_by_hand(engine):
 
 @BOTH_ENGINES
 def test_two_rounds_by_hand(engine):
-    """Second round of the case without neighbours, from p_a = 0.3836517 and p_b = 2.4518628.
+    """Second round of the case without neighbors, from p_a = 0.3836517 and p_b = 2.4518628.
 
     d_a = 0.6163483, d_b = 1.4518628, difference 0.8355145, e^-0.8355145 = 0.4336513
     Q_1a = 1 / 1.4336513 = 0.6975197, Q_1b = 0.3024803
@@ -312,7 +312,7 @@ def test_two_rounds_by_hand(engine):
 
 @BOTH_ENGINES
 def test_equally_near_samples_share_the_neighborhood(engine):
-    """Sample 1 lies between 0 and 2: with k = 1 both are neighbours, each counting one half.
+    """Sample 1 lies between 0 and 2: with k = 1 both are neighbors, each counting one half.
 
     All candidate sets hold one label, so Q_1a = 1 + 0.5 * (1 + 0) / 2 = 1.25.
     """
@@ -328,9 +328,9 @@ def test_equally_near_samples_share_the_neighborhood(engine):
 @given(task=tasks(), seed=st.integers(0, 1000))
 @light
 def test_one_candidate_each_gives_class_means_and_stays_certain(task, seed):
-    """The confidence of the one label is 1 + lambda * share of neighbours with that label.
+    """The confidence of the one label is 1 + lambda * share of neighbors with that label.
 
-    With neighbours of other labels these weights differ, so the class means are ordinary ones
+    With neighbors of other labels these weights differ, so the class means are ordinary ones
     only without Eq. (3).
     """
     e, y, chosen = task
@@ -426,7 +426,7 @@ def test_moving_and_turning_the_embeddings_changes_nothing(engine, metric, seed)
 @BOTH_ENGINES
 @BOTH_METRICS
 def test_single_precision_far_from_the_origin(engine, metric):
-    """Features around 100, as from a network without centring, lose no more than others."""
+    """Features around 100, as from a network without centering, lose no more than others."""
     for seed in range(10):
         e, y = random_task(seed, scale=0.5)
         e = (e + 100).astype(np.float32)
@@ -530,11 +530,11 @@ def test_duplicates_with_the_same_candidates_are_treated_alike(engine, metric, d
 @BOTH_ENGINES
 @BOTH_METRICS
 def test_all_samples_equal(engine, metric):
-    """Distances are all zero: candidates stay equal, and everyone is everyone's neighbour."""
+    """Distances are all zero: candidates stay equal, and everyone is everyone's neighbor."""
     y = np.array([[1, 1, 0], [0, 1, 1], [0, 1, 0], [1, 0, 1]], dtype=bool)
     e = np.tile([0.1, -7.3, 3.3], (4, 1)).astype(np.float32)
     result = run(e, y, Settings(2, 0.5, 10, metric), engine=engine)
-    # neighbours of sample 0: 1 (b, c: 1/2 each), 2 (b: 1), 3 (a, c: 1/2 each)
+    # neighbors of sample 0: 1 (b, c: 1/2 each), 2 (b: 1), 3 (a, c: 1/2 each)
     # Q_0a = 1/2 + 1/2 * (1/2) / 3 = 7/12, Q_0b = 1/2 + 1/2 * (1/2 + 1) / 3 = 3/4
     close(result.confidence[0], [7 / 12, 3 / 4, 0], 1e-6)
     close(result.prototypes, e[:3], 1e-6)

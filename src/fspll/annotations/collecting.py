@@ -88,7 +88,7 @@ class _Samples:
         both = f"{self.source}, {first.place} and {opinion.place}"
         if not self.repeats:
             raise DataError(
-                f"{both} both name the sample {opinion.name!r}; if several people labelled it, "
+                f"{both} both name the sample {opinion.name!r}; if several people labeled it, "
                 "name the column that says who (annotator=...) or say how to combine them "
                 "(combine='union' or combine='majority')"
             )
@@ -143,7 +143,7 @@ def collect(
         most votes of a sample stay, all of them if several have as many; with "union", the default,
         every label stays. The votes that stay are counts either way.
     repeats : bool
-        Whether a sample may be named more than once because the file says who labelled it. It also
+        Whether a sample may be named more than once because the file says who labeled it. It also
         may if ``combine`` is set.
     """
     samples = _Samples(source, options, repeats)

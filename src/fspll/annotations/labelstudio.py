@@ -97,7 +97,7 @@ def _choices(path: Path, tasks: list[str], number: int, task: Record) -> Iterato
             raise DataError(
                 f"{where}: annotations hold no results; export as JSON, not as a list of tasks"
             )
-        if annotation.get("was_cancelled") or annotation.get("skipped"):
+        if annotation.get("was_canceled") or annotation.get("skipped"):
             continue
         given: dict[str, list[str]] = {}
         for result in annotation.get("result") or []:
@@ -115,7 +115,7 @@ def _one_control(path: Path, controls: set[str], options: Options) -> str:
     """Return the name of the ``<Choices>`` to read."""
     shown = ", ".join(map(repr, sorted(controls)))
     if not controls:
-        raise DataError(f"{path} has no annotation with <Choices>; nothing was labelled")
+        raise DataError(f"{path} has no annotation with <Choices>; nothing was labeled")
     if options.candidates is None:
         if len(controls) > 1:
             raise DataError(f"{path} has several <Choices>: {shown}; say which with candidates=...")
@@ -139,7 +139,7 @@ def read_min(path: Path, records: list[Record], where: list[str], options: Optio
     ]
     kept = [row for row, labels in enumerate(given) if labels]
     if not kept:
-        raise DataError(f"{path} has no choice in {grid.header[column]!r}; nothing was labelled")
+        raise DataError(f"{path} has no choice in {grid.header[column]!r}; nothing was labeled")
     grid = Grid(
         grid.source, grid.header, [grid.rows[row] for row in kept], [where[r] for r in kept]
     )

@@ -52,9 +52,9 @@ ANNOTATOR_NAMES = (
     "annotator_name",
     "annotated_by",
     "completed_by",
-    "labelled_by",
     "labeled_by",
-    "labeller",
+    "labeled_by",
+    "labeler",
     "labeler",
     "rater",
     "coder",
@@ -76,7 +76,7 @@ class Options:
     candidates : tuple of str, optional
         The columns that hold labels.
     sample, annotator, text, file : str, optional
-        The columns that hold a sample's name, who labelled it, its text, its picture.
+        The columns that hold a sample's name, who labeled it, its text, its picture.
     delimiter : str, optional
         What separates the labels of a cell.
     combine : {"union", "majority"}, optional

@@ -65,14 +65,14 @@ def read_annotations(
         The column of candidates; several columns are an annotator each. In an export of Label
         Studio, the name of the ``<Choices>``.
     sample, annotator, text, file : str, optional
-        The columns with the sample's name, with who labelled it, with its text, and with the path
+        The columns with the sample's name, with who labeled it, with its text, and with the path
         of its picture. A text is read only when its column is named.
     delimiter : str, optional
         What separates the candidates in a cell; "" if nothing does.
     combine : {"union", "majority"}, optional
         Keep every label that somebody gave, which is the default, or only those that most gave.
         When it is given, samples may be named more than once, each time by another annotator; when
-        it is not, only in files that say who labelled what.
+        it is not, only in files that say who labeled what.
     features : path or array of shape (n, m), optional
         Vectors for the samples: an array, an ``.npy`` file, or an ``.npz`` file.
     classes : sequence of str, optional

@@ -1,7 +1,7 @@
 """Many small support vector machines solved together.
 
 libsvm solves a problem of twenty samples in microseconds, but a call of it through scikit-learn
-takes a millisecond. Here the same optimisation, sequential minimal optimisation with the working
+takes a millisecond. Here the same optimization, sequential minimal optimization with the working
 set of R.-E. Fan, P.-H. Chen and C.-J. Lin, "Working set selection using second order information
 for training support vector machines", JMLR 6, 2005, makes one step in all problems at once.
 
@@ -23,7 +23,7 @@ def solve_together(
     signs: np.ndarray,
     cost: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Minimise 1/2 v'Kv - y'v over sum(v) = 0 and 0 <= y_s v_s <= cost_s.
+    """Minimize 1/2 v'Kv - y'v over sum(v) = 0 and 0 <= y_s v_s <= cost_s.
 
     This is the dual problem of the machine in v_s = y_s a_s, its coefficients.
 

@@ -1,12 +1,12 @@
-"""Who is near whom, and how each sample is made of its neighbours.
+"""Who is near whom, and how each sample is made of its neighbors.
 
-Shapes: n samples, d features, k neighbours. Every sample i gets weights w_i over its neighbours,
+Shapes: n samples, d features, k neighbors. Every sample i gets weights w_i over its neighbors,
 non-negative and of sum one, that rebuild it best:
 
     min over w in the simplex   |x_i - sum_r w_r x_nb(i,r)|^2  =  w' G_i w,     G_i = D_i D_i',
 
 with D_i (k, d) the differences x_i - x_nb(i,r). All n of these small quadratic programs are solved
-together. Row-normalise the features first (:func:`unit_rows`): the papers do.
+together. Row-normalize the features first (:func:`unit_rows`): the papers do.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def unit_rows(X: np.ndarray) -> np.ndarray:
 def nearest_others(X: np.ndarray, k: int) -> np.ndarray:
     """Find the k nearest *other* samples of each sample, nearest first, ties by lowest index.
 
-    A sample is left out by its index, not by its distance: a duplicate is a neighbour like any
+    A sample is left out by its index, not by its distance: a duplicate is a neighbor like any
     other. Products of norms find everyone who might be among the k, differences decide.
 
     Parameters
@@ -78,7 +78,7 @@ def _squared_differences(X: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndar
 
 
 def difference_grams(A: np.ndarray, neighbors: np.ndarray) -> np.ndarray:
-    """Return G_i = D_i D_i' for all samples, D_i the differences of row i to its neighbours.
+    """Return G_i = D_i D_i' for all samples, D_i the differences of row i to its neighbors.
 
     Parameters
     ----------
@@ -107,13 +107,13 @@ def feature_graph(X: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray, np.nda
     ----------
     X : float64 array of shape (n, d)
     k : int
-        Neighbours of a sample; n - 1 where there are not as many.
+        Neighbors of a sample; n - 1 where there are not as many.
 
     Returns
     -------
     neighbors : int64 array of shape (n, k)
     grams : float64 array of shape (n, k, k)
-        Of the differences to the neighbours.
+        Of the differences to the neighbors.
     weights : float64 array of shape (n, k)
         Rows are non-negative and sum to one.
     """
@@ -124,9 +124,9 @@ def feature_graph(X: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray, np.nda
 
 
 def simplex_weights(grams: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
-    """Minimise w' G_i w over the simplex, for all i at once.
+    """Minimize w' G_i w over the simplex, for all i at once.
 
-    The minimiser is v / sum(v), where v >= 0 minimises 1/2 v'Gv - 1'v: the conditions of optimality
+    The minimizer is v / sum(v), where v >= 0 minimizes 1/2 v'Gv - 1'v: the conditions of optimality
     of the two are the same up to the multiplier of the sum, so no equality constraint is needed.
 
     Parameters
@@ -146,7 +146,7 @@ def simplex_weights(grams: np.ndarray, start: np.ndarray | None = None) -> np.nd
         return np.zeros((n, 0))
     scale = np.trace(grams, axis1=1, axis2=2) / k
     G = grams / np.where(scale > 0, scale, 1.0)[:, None, None]
-    # Large k needs a larger ridge to stand above the rounding of the factorisation.
+    # Large k needs a larger ridge to stand above the rounding of the factorization.
     G[:, np.arange(k), np.arange(k)] += max(_RIDGE, k * k * np.finfo(np.float64).eps)
     passive = np.ones((n, k), dtype=bool) if start is None else start > 0
     v = np.maximum(_nonnegative_solution(G, passive), 0.0)
@@ -154,7 +154,7 @@ def simplex_weights(grams: np.ndarray, start: np.ndarray | None = None) -> np.nd
 
 
 def _nonnegative_solution(G: np.ndarray, passive: np.ndarray) -> np.ndarray:
-    """Minimise 1/2 v'G_i v - 1'v over v >= 0 by block principal pivoting, all i at once.
+    """Minimize 1/2 v'G_i v - 1'v over v >= 0 by block principal pivoting, all i at once.
 
     Each round solves for the passive (free) variables, then exchanges every variable that has the
     wrong sign: passive ones below zero, active ones whose gradient is. Where that makes no progress

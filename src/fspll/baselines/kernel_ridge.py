@@ -1,7 +1,7 @@
 """Kernel ridge regression with a free bias, on the kernel that the graph-based methods share.
 
 Shapes: n training samples, m new ones, d features, l outputs. With the Gaussian kernel K of the
-training samples, the regression of targets Y (n, l) minimises
+training samples, the regression of targets Y (n, l) minimizes
 
     |K alpha + 1 b - Y|^2 + ridge * tr(alpha' K alpha).
 """

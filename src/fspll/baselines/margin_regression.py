@@ -1,6 +1,6 @@
 """The regression of PL-LEAF: several outputs, a tube, and a reward for the candidates' margin.
 
-Shapes: n samples, l outputs. With outputs f = K B + 1 b for the training samples, it minimises the
+Shapes: n samples, l outputs. With outputs f = K B + 1 b for the training samples, it minimizes the
 convex function
 
     J(B, b) = 1/2 tr(B'KB) + C1 sum_i max(u_i - epsilon, 0)^2 - C2 <Z, f>,     u_i = |y_i - f_i|.
@@ -32,7 +32,7 @@ Point = tuple[np.ndarray, np.ndarray, np.ndarray]  # B, K B and b
 
 @dataclass(frozen=True)
 class MarginProblem:
-    """What is minimised.
+    """What is minimized.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class MarginProblem:
         return self.weights(f)[:, None] * (self.Y - f) + self.C2 * self.Z
 
 
-def minimise(
+def solve_regression(
     problem: MarginProblem, *, overwrite_kernel: bool = False
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """Find the minimum by accelerated proximal gradients over the outputs f.
@@ -156,7 +156,7 @@ def public_steps(problem: MarginProblem) -> tuple[np.ndarray, np.ndarray, int]:
     Samples inside the tube keep their rows of B from the step before; the search along a step
     looks at C1 / 2 although the step is one of C1, so that it stops after about the first; a
     negative objective stops it, too; and when no sample is outside the tube, B becomes zero.
-    Returns as :func:`minimise`.
+    Returns as :func:`solve_regression`.
     """
     p = problem
     B, KB, b = np.zeros_like(p.Y), np.zeros_like(p.Y), np.zeros(p.Y.shape[1])

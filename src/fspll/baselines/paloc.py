@@ -122,7 +122,7 @@ class PALOC(PartialLabelClassifier):
 
 
 def count_votes(outputs: np.ndarray, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the votes that each class gets and the sum of outputs in its favour, (m, l) each.
+    """Return the votes that each class gets and the sum of outputs in its favor, (m, l) each.
 
     Parameters
     ----------
@@ -132,13 +132,13 @@ def count_votes(outputs: np.ndarray, n_classes: int) -> tuple[np.ndarray, np.nda
     n_classes : int
     """
     first, second = np.triu_indices(n_classes, 1)
-    # One column a pair: 1 where its output favours the class when positive, -1 when negative.
-    favours = np.zeros((len(first), n_classes))
-    favours[np.arange(len(first)), first] = 1
-    favours[np.arange(len(first)), second] = -1
-    votes = (outputs > _ZERO) @ (favours > 0).astype(float)
-    votes += (outputs < -_ZERO) @ (favours < 0).astype(float)
-    return votes, outputs @ favours
+    # One column a pair: 1 where its output favors the class when positive, -1 when negative.
+    favors = np.zeros((len(first), n_classes))
+    favors[np.arange(len(first)), first] = 1
+    favors[np.arange(len(first)), second] = -1
+    votes = (outputs > _ZERO) @ (favors > 0).astype(float)
+    votes += (outputs < -_ZERO) @ (favors < 0).astype(float)
+    return votes, outputs @ favors
 
 
 def _pair_problems(mask: np.ndarray) -> Iterator[Problem | None]:

@@ -25,22 +25,22 @@ from fspll.baselines.simplex import CandidateSimplexes, graph_confidence, smooth
 class PLAGGD(PartialLabelClassifier):
     """Partial-label learner with an adaptive graph (PL-AGGD).
 
-    A sample should be a mixture of its nearest neighbours, in its features and in its label
+    A sample should be a mixture of its nearest neighbors, in its features and in its label
     confidences alike, and a kernel regression should reproduce the confidences. With x of length
     one, y_i in the simplex over the candidates of sample i and the weights W_i in the simplex over
-    its neighbours, the method takes turns to minimise
+    its neighbors, the method takes turns to minimize
 
         sum_i |f(x_i) - y_i|^2 + ridge |f|^2 + label_weight sum_i |y_i - sum_j W_ij y_j|^2
               + feature_weight sum_i |x_i - sum_j W_ij x_j|^2
 
-    over W, Y and f, in this order. The neighbours never change. Each turn's problem is solved
+    over W, Y and f, in this order. The neighbors never change. Each turn's problem is solved
     exactly; the kernel is Gaussian, as wide as the mean distance of two samples, and f has a free
     bias.
 
     Parameters
     ----------
     n_neighbors : int, default=10
-        Neighbours of a sample; all others where there are not as many.
+        Neighbors of a sample; all others where there are not as many.
     n_iterations : int, default=20
         Turns; 0 leaves the confidences of the features' graph.
     feature_weight : float, default=1.0
@@ -67,7 +67,7 @@ class PLAGGD(PartialLabelClassifier):
     X_fit_, sigma_ : ndarray of shape (n, d) and float
         The scaled training samples and the width of the kernel.
     n_neighbors_ : int
-        The number of neighbours that was used.
+        The number of neighbors that was used.
     classes_, candidates_, mean_, scale_, n_features_in_
         As in every baseline.
 

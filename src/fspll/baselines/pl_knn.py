@@ -2,7 +2,7 @@
 
 Eyke Hüllermeier and Jürgen Beringer, "Learning from ambiguously labeled examples", Intelligent Data
 Analysis 10(5), 2006. Shapes: n training samples, m new samples, d features, l classes, k
-neighbours.
+neighbors.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from fspll.baselines.base import PartialLabelClassifier
 _VALUES_AT_ONCE = 1 << 22  # of distances between new and training samples
 _ALL_UP_TO = 2000  # training samples that are all measured by differences
 _SPARE = 20  # more samples than k are measured by differences beyond that
-_ZERO = 1e-6  # sum of distances below which all neighbours coincide with the sample
+_ZERO = 1e-6  # sum of distances below which all neighbors coincide with the sample
 
 
 class PLKNN(PartialLabelClassifier):
-    """Partial-label k nearest neighbours.
+    """Partial-label k nearest neighbors.
 
-    A neighbour at distance d_r counts 1 - d_r / sum_r' d_r' for each of its candidates; a single
-    neighbour, or neighbours that all coincide with the sample, count one each.
+    A neighbor at distance d_r counts 1 - d_r / sum_r' d_r' for each of its candidates; a single
+    neighbor, or neighbors that all coincide with the sample, count one each.
 
     Parameters
     ----------
     n_neighbors : int, default=10
-        How many neighbours vote, k; all samples when there are fewer.
+        How many neighbors vote, k; all samples when there are fewer.
     scale : {"standard", "minmax", "none"}, default="standard"
         How features are scaled; see :class:`fspll.baselines.base.PartialLabelClassifier`.
     classes : sequence, optional
@@ -81,13 +81,13 @@ class PLKNN(PartialLabelClassifier):
             itself = np.arange(part.start, part.stop) if own else None
             distance, who = _nearest(X[part], self._X, k, itself)
             weight = _weights(distance)
-            for r in range(k):  # one neighbour at a time, to keep memory at (m, l)
+            for r in range(k):  # one neighbor at a time, to keep memory at (m, l)
                 votes[part] += weight[:, r, None] * self._mask[who[:, r]]
         return votes
 
 
 def _weights(distance: np.ndarray) -> np.ndarray:
-    """Return the vote of each neighbour, of shape (m, k)."""
+    """Return the vote of each neighbor, of shape (m, k)."""
     total = distance.sum(axis=1, keepdims=True)
     if distance.shape[1] == 1:  # the formula would give it no vote at all
         return np.ones_like(distance)
@@ -101,7 +101,7 @@ def _nearest(
     """Return distances and numbers of the k nearest training samples, of shape (m, k) each.
 
     Nearest first; of equally near ones the one that comes first. ``itself`` names the training
-    sample that each row is, which is left out by its number: a duplicate stays a neighbour.
+    sample that each row is, which is left out by its number: a duplicate stays a neighbor.
     """
     if len(train) <= _ALL_UP_TO:
         distance = cdist(X, train)

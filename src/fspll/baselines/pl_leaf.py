@@ -14,7 +14,7 @@ from fspll._common.arguments import check_choice, check_count, check_positive
 from fspll.baselines.base import PartialLabelClassifier
 from fspll.baselines.graph import feature_graph, weight_matrix
 from fspll.baselines.kernel_ridge import kernel_outputs, training_kernel
-from fspll.baselines.margin_regression import MarginProblem, minimise, public_steps
+from fspll.baselines.margin_regression import MarginProblem, public_steps, solve_regression
 from fspll.baselines.simplex import CandidateSimplexes, graph_confidence
 
 SOLVERS = ("exact", "reference")
@@ -23,10 +23,10 @@ SOLVERS = ("exact", "reference")
 class PLLEAF(PartialLabelClassifier):
     """Partial-label learner by feature-aware disambiguation (PL-LEAF).
 
-    First, each sample becomes a mixture of its nearest neighbours, and the confidences y_i over
+    First, each sample becomes a mixture of its nearest neighbors, and the confidences y_i over
     the candidates are those that the same mixtures rebuild best. Then a kernel regression f with
     several outputs is fitted to them, in whose tube errors are free, and which is rewarded where
-    the candidates' outputs stand above the others': it minimises
+    the candidates' outputs stand above the others': it minimizes
 
         1/2 |f|^2 + C1 sum_i max(|y_i - f(x_i)| - epsilon, 0)^2 - C2 sum_i <z_i, f(x_i)>,
 
@@ -36,7 +36,7 @@ class PLLEAF(PartialLabelClassifier):
     Parameters
     ----------
     n_neighbors : int, default=10
-        Neighbours of a sample; all others where there are not as many.
+        Neighbors of a sample; all others where there are not as many.
     C1 : float, default=10.0
         Weight of the errors.
     C2 : float, default=1.0
@@ -65,7 +65,7 @@ class PLLEAF(PartialLabelClassifier):
     n_iter_ : int
         Steps of the regression.
     n_neighbors_ : int
-        The number of neighbours that was used.
+        The number of neighbors that was used.
     classes_, candidates_, mean_, scale_, n_features_in_
         As in every baseline.
 
@@ -115,7 +115,7 @@ class PLLEAF(PartialLabelClassifier):
             kernel, confidence, candidate_margin(mask), self.C1, self.C2, self.epsilon
         )
         if self.solver == "exact":
-            solution = minimise(problem, overwrite_kernel=True)
+            solution = solve_regression(problem, overwrite_kernel=True)
         else:
             solution = public_steps(problem)
         self.beta_, self.bias_, self.n_iter_ = solution

@@ -6,7 +6,7 @@ candidates. The methods ask for
 
     min over Y   |(I - W) Y|^2 + pull * |Y - F|^2,
 
-W (n, n) the sparse weights of the neighbours, F (n, l) outputs to stay close to. Candidate sets are
+W (n, n) the sparse weights of the neighbors, F (n, l) outputs to stay close to. Candidate sets are
 small, so only the candidates' entries are kept, a row of s for each sample with the rest padded;
 an accelerated gradient step is a product with a small or sparse matrix and a projection of rows.
 """
@@ -86,7 +86,7 @@ def smooth_confidence(
     target: np.ndarray | None = None,
     tol: float = 1e-11,
 ) -> tuple[np.ndarray, float]:
-    """Minimise |(I - W) Y|^2 + pull |Y - target|^2 over the simplexes.
+    """Minimize |(I - W) Y|^2 + pull |Y - target|^2 over the simplexes.
 
     Accelerated projected gradients (A. Beck and M. Teboulle, "A Fast Iterative
     Shrinkage-Thresholding Algorithm for Linear Inverse Problems", SIAM Journal on Imaging Sciences

@@ -25,20 +25,20 @@ from fspll.cli.console import err, out
 
 # The commands import the data sets when they run: ``fspll --help`` should not wait for them.
 if TYPE_CHECKING:
-    from fspll.datasets.catalogue import State
+    from fspll.datasets.catalog import State
     from fspll.datasets.download import Progress as Report
 
 app = typer.Typer(help="List, fetch and verify the data sets.", no_args_is_help=True)
 
-_COLOURS = {"built in": "green", "present": "green", "absent": "yellow", "damaged": "red"}
+_COLORS = {"built in": "green", "present": "green", "absent": "yellow", "damaged": "red"}
 
 
 @app.command("list")
 def list_datasets() -> None:
     """Show the known data sets, where they live and whether they are there."""
-    from fspll.datasets.catalogue import CATALOGUE, look_up
+    from fspll.datasets.catalog import CATALOG, look_up
 
-    rows = [(dataset, look_up(dataset)) for dataset in CATALOGUE.values()]
+    rows = [(dataset, look_up(dataset)) for dataset in CATALOG.values()]
     if not out.is_terminal:
         # One line a data set, tabs between: what grep and cut can work with.
         for dataset, state in rows:
@@ -52,9 +52,9 @@ def list_datasets() -> None:
     for dataset, state in rows:
         table.add_row(
             f"[bold]{dataset.name}[/]",
-            f"{dataset.what}\n[dim]{dataset.origin}; {dataset.licence}[/]",
+            f"{dataset.what}\n[dim]{dataset.origin}; {dataset.license}[/]",
             Text(_where(state)),
-            Text(_full(state), style=_COLOURS[state.word]),
+            Text(_full(state), style=_COLORS[state.word]),
         )
     out.print(table)
 
@@ -78,7 +78,7 @@ def get(
     ] = False,
 ) -> None:
     """Fetch a data set, verify it and put it in its place; a broken download goes on next time."""
-    from fspll.datasets.catalogue import find_dataset
+    from fspll.datasets.catalog import find_dataset
     from fspll.datasets.fetch import get_dataset
 
     urls = [one for one in source or () if "://" in one]
@@ -103,9 +103,9 @@ def check(
     ] = None,
 ) -> None:
     """Read every byte of the data sets that are there; exit with 2 if one is not sound."""
-    from fspll.datasets.catalogue import CATALOGUE, find_dataset, look_up
+    from fspll.datasets.catalog import CATALOG, find_dataset, look_up
 
-    chosen = list(CATALOGUE.values()) if name is None else [find_dataset(name)]
+    chosen = list(CATALOG.values()) if name is None else [find_dataset(name)]
     damaged = []
     for dataset in chosen:
         with err.status(f"reading {dataset.name}"):

@@ -29,7 +29,7 @@ def demo(
     from fspll.experiments.evaluation import METHODS
     from fspll.metalearning.plan import TrainingPlan
     from fspll.metalearning.trainer import MODEL, train
-    from fspll.tasks import Setting
+    from fspll.tasks import TaskSettings
 
     if folder is not None and (folder / MODEL).exists():
         raise InputError(f"{folder} holds a trained model already; choose another folder")
@@ -47,7 +47,7 @@ def demo(
             raise KeyboardInterrupt
         encoder = load_embedding(trained.model)
     assert isinstance(encoder, Encoder)
-    settings = [Setting(n_way, 5, 15, r=r) for n_way in (5, 20) for r in (1, 2, 3)]
+    settings = [TaskSettings(n_way, 5, 15, r=r) for n_way in (5, 20) for r in (1, 2, 3)]
     with progress_bar() as progress:
         line = progress.add_task("solving new tasks", total=len(settings))
         rows = compare(
@@ -68,10 +68,10 @@ def demo(
         table.add_row(str(line_rows[0].n_way), str(line_rows[0].r + 1), *figures)
     out.print(table)
     out.print(
-        "Share of new drawings recognised, ± the 95% interval of the mean. Each sample carries\n"
+        "Share of new drawings recognized, ± the 95% interval of the mean. Each sample carries\n"
         "that many candidate labels, one of them right. PN averages over all of them, FsPLL-nM\n"
-        "weighs them by distance, FsPLL asks the neighbours too (the paper's rule); Evidence, the\n"
-        "default, intersects what neighbours may be and gives each label to one group only. The\n"
+        "weighs them by distance, FsPLL asks the neighbors too (the paper's rule); Evidence, the\n"
+        "default, intersects what neighbors may be and gives each label to one group only. The\n"
         "network never saw a true label: it was trained on candidate sets as well.",
         soft_wrap=True,
     )

@@ -33,7 +33,7 @@ def diagnose(
     text: str | None = typer.Option(None, help="The column with the texts."),
     candidates: list[str] = typer.Option([], help="The column of candidates; several if needed."),
     sample: str | None = typer.Option(None, help="The column with the samples' names."),
-    annotator: str | None = typer.Option(None, help="The column that says who labelled."),
+    annotator: str | None = typer.Option(None, help="The column that says who labeled."),
     picture: str | None = typer.Option(None, "--file", help="The column with the pictures."),
     delimiter: str | None = typer.Option(None, help="What separates candidates in a cell."),
     combine: str | None = typer.Option(None, help="Labels of several people: union or majority."),

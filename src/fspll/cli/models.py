@@ -54,6 +54,6 @@ def _described(path: Path) -> tuple[str, str, str]:
     extra = ", ".join(map(str, plan["r"]))
     return (
         str(metadata["architecture"]),
-        f"{'grey' if channels == 1 else 'colour'} pictures, as {size}x{size}",
+        f"{'gray' if channels == 1 else 'color'} pictures, as {size}x{size}",
         f"{data}, {plan['regime']}, r = {extra}, {steps} steps",
     )

@@ -18,13 +18,13 @@ def train(
     folder: Path = typer.Option(..., "--out", help="Folder for the model, its log and its state."),
     dataset: str = typer.Option("glyphs", help="glyphs, omniglot, mini-imagenet, or a folder."),
     root: Path | None = typer.Option(None, help="Where the data set's files are."),
-    regime: str = typer.Option("leave-one-out", help="What is learnt from; see docs/method.md."),
+    regime: str = typer.Option("leave-one-out", help="What is learned from; see docs/method.md."),
     r: str = typer.Option("1", help="Extra labels a sample; several (0,1,2,3) take turns."),
     p: float = typer.Option(1.0, help="Share of ambiguous samples."),
     n_way: int = typer.Option(30, help="Classes a task (N1)."),
     n_shot: int = typer.Option(5, help="Support samples a class (K1)."),
     n_query: int | None = typer.Option(
-        None, help="Queries a class; by default 15, or 1 when nothing is learnt from them."
+        None, help="Queries a class; by default 15, or 1 when nothing is learned from them."
     ),
     tasks: int = typer.Option(100, help="Tasks an epoch (T)."),
     epochs: int = typer.Option(20, help="Rounds over the tasks."),

@@ -71,7 +71,7 @@ def _move(dice: Dice, taste: np.ndarray, start: np.ndarray, end: np.ndarray) -> 
 
 
 def _step(dice: Dice, length: float) -> np.ndarray:
-    """Return a step in one of eight directions; people favour the level and the upright."""
+    """Return a step in one of eight directions; people favor the level and the upright."""
     angle = 0.25 * np.pi * dice.pick([4, 2, 3, 2, 4, 2, 3, 2])
     return length * np.array([np.cos(angle), np.sin(angle)])
 
@@ -87,11 +87,11 @@ def _standing_apart(dice: Dice, strokes: list[np.ndarray]) -> _Stroke:
     ink = np.concatenate(strokes)
     middle, reach = 0.5 * (ink.min(axis=0) + ink.max(axis=0)), 0.5 * np.ptp(ink, axis=0) + 0.3
     side = np.array(((1.0, 0.0), (-1.0, 0.0), (0.0, -1.0), (0.0, 1.0))[dice.pick([2, 2, 3, 1])])
-    centre = middle + side * reach + dice.uniform(-0.3, 0.3) * side[::-1]
+    center = middle + side * reach + dice.uniform(-0.3, 0.3) * side[::-1]
     kinds = ((line, 0.08), (line, 0.7), (arc, 0.7), (ring, 0.4))
     movement, length = kinds[dice.pick([3, 2, 2, 1])]
     half = _step(dice, 0.5 * length)
-    return place(movement(dice), centre - half, centre + half), centre
+    return place(movement(dice), center - half, center + half), center
 
 
 def _later_stroke(dice: Dice, taste: np.ndarray, strokes: list[np.ndarray]) -> _Stroke:
@@ -188,7 +188,7 @@ def character(seed: int, index: int) -> Character:
     Returns
     -------
     Character
-        Centred, its longer side from -1 to 1.
+        Centered, its longer side from -1 to 1.
     """
     alphabet, place_in_alphabet = divmod(index, ALPHABET_SIZE)
     dice = Dice(seed, _CHARACTER_STREAM, index)

@@ -157,7 +157,7 @@ class CacheEntry:
 def read_picture(
     data: bytes, where: str, *, size: int, channels: int, drawing: bool = False
 ) -> np.ndarray:
-    """Decode one image of a common format into a centred square of uint8 pixels.
+    """Decode one image of a common format into a centered square of uint8 pixels.
 
     The short side is scaled to ``size`` and the long side cropped evenly. Rotation flags of
     cameras are obeyed and transparent pixels become white.
@@ -171,7 +171,7 @@ def read_picture(
     size : int
         Height and width of the result.
     channels : {1, 3}
-        Grey or RGB.
+        Gray or RGB.
     drawing : bool
         Whether it is ink on paper, to be scaled without a trace on the clean paper.
 
@@ -190,7 +190,7 @@ def read_picture(
             # A JPEG can be decoded at a fraction of its size; twice the goal loses nothing visible.
             file.draft(None, (2 * size, 2 * size))
             picture: Image.Image = file
-            if file.mode.startswith("I"):  # 16-bit grey, which convert() would clip, not scale
+            if file.mode.startswith("I"):  # 16-bit gray, which convert() would clip, not scale
                 picture = Image.fromarray((np.asarray(file) >> 8).astype(np.uint8))
             if "exif" in file.info:  # asked first: looking for it takes a quarter of the time
                 picture = ImageOps.exif_transpose(picture)

@@ -126,7 +126,7 @@ def _receive(
     with _open(urllib.request.Request(url, headers=headers), part, opener, timeout) as response:
         begin, total = _extent(response, url)
         served = _validator(response.headers)
-        # Some servers honour Range but not If-Range: compare the versions here as well.
+        # Some servers honor Range but not If-Range: compare the versions here as well.
         if begin not in (0, start) or (begin and served not in ("", validator)):
             part.remove()
             raise _CutError("the file changed on the server while it was being downloaded")

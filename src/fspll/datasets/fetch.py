@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fspll._common.errors import DataError, InputError
 from fspll._common.files import write_beside
-from fspll.datasets.catalogue import DataSet, find_dataset, look_up
+from fspll.datasets.catalog import DataSet, find_dataset, look_up
 from fspll.datasets.checks import Archive, check_archive
 from fspll.datasets.download import Progress, download
 from fspll.datasets.parts import Part, no_empty_folder, remove_stale
@@ -55,7 +55,7 @@ def get_dataset(
     Parameters
     ----------
     name : str
-        A name of the catalogue.
+        A name of the catalog.
     source : str, path or sequence of paths, optional
         A folder or the files themselves on this machine, or the address of a folder that holds
         the files; by default the data set's public home, whose files must have their known

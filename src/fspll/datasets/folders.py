@@ -24,7 +24,7 @@ def load_image_folder(
 ) -> ImageSet:
     """Load a folder (or zip) that has one sub-folder of images a class.
 
-    Images are scaled so that the short side fits and cropped in the centre, once; later loads map
+    Images are scaled so that the short side fits and cropped in the center, once; later loads map
     the decoded pixels. Files that are not images by their name are left alone. Brightness is kept
     as it is: unlike Omniglot, dark ink on light paper stays dark.
 
@@ -36,7 +36,7 @@ def load_image_folder(
     size : int
         Height and width of the loaded images.
     channels : {1, 3}
-        Grey or RGB.
+        Gray or RGB.
     progress : callable, optional
         Called as ``progress(done, total)`` while decoding; without one a bar is shown on a
         terminal.
@@ -47,7 +47,7 @@ def load_image_folder(
         ``images`` of shape (n, size, size) or (n, size, size, 3), sorted by class and file name.
     """
     if channels not in (1, 3):
-        raise InputError(f"channels must be 1 (grey) or 3 (RGB), not {channels!r}")
+        raise InputError(f"channels must be 1 (gray) or 3 (RGB), not {channels!r}")
     if size < 1:
         raise InputError(f"size must be at least 1, not {size}")
     root = Path(root).expanduser()

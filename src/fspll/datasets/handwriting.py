@@ -112,11 +112,11 @@ def _spline(n_points: int, n_knots: int) -> np.ndarray:
     padded = np.where(
         gap < 1.0, 2.0 / 3.0 - gap**2 + 0.5 * gap**3, np.maximum(0.0, 2.0 - gap) ** 3 / 6.0
     )
-    # The knot beyond each end is 2 * end - its neighbour, which makes the curve meet the end.
+    # The knot beyond each end is 2 * end - its neighbor, which makes the curve meet the end.
     weights = padded[:, 1:-1].copy()
-    for end, neighbour in ((0, 1), (-1, -2)):
+    for end, neighbor in ((0, 1), (-1, -2)):
         weights[:, end] += 2.0 * padded[:, end]
-        weights[:, neighbour] -= padded[:, end]
+        weights[:, neighbor] -= padded[:, end]
     return weights
 
 

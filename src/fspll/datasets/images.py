@@ -1,4 +1,4 @@
-"""Labelled images: what every image data set of the package loads into."""
+"""Labeled images: what every image data set of the package loads into."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ImageSet:
     name : str
         What this is, for tables and file names, e.g. ``"omniglot/test"``.
     images : uint8 array of shape (n, H, W) or (n, H, W, 3)
-        Grey images of characters have bright ink (255) on dark paper (0).
+        Gray images of characters have bright ink (255) on dark paper (0).
     labels : int64 array of shape (n,)
         Index into ``class_names``.
     class_names : tuple of str

@@ -23,7 +23,7 @@ from fspll.datasets.cache import CacheEntry, Decoded, Progress, read_picture
 from fspll.datasets.images import ImageSet
 
 PARTS = ("train", "val", "test")
-# Which parts make up a split; neighbours on disk, so that every split is one slice.
+# Which parts make up a split; neighbors on disk, so that every split is one slice.
 SPLITS = {"train": slice(0, 1), "val": slice(1, 2), "test": slice(2, 3), "meta-train": slice(0, 2)}
 
 
@@ -46,7 +46,7 @@ def load_mini_imagenet(
     """Load a split of miniImageNet as a memory-mapped view, never a copy.
 
     The first load decodes the photos of all splits into one cache file (1.3 GB for the full set):
-    the short side is scaled to ``size`` and the long side cropped in the centre.
+    the short side is scaled to ``size`` and the long side cropped in the center.
 
     Parameters
     ----------

@@ -68,7 +68,7 @@ def load_partial_label_mat(path: Path | str) -> PartialLabelSet:
     ----------
     path : path
         File with ``data`` (n, d), ``partial_target`` (l, n) and, where the truth is known,
-        ``target`` (l, n). Label matrices with a row a sample are recognised by their shape.
+        ``target`` (l, n). Label matrices with a row a sample are recognized by their shape.
 
     Raises
     ------

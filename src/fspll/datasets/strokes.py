@@ -53,11 +53,11 @@ class Dice:
 
 
 def _circle_part(
-    centre: tuple[float, float], radius: float, start: float, sweep: float
+    center: tuple[float, float], radius: float, start: float, sweep: float
 ) -> np.ndarray:
     """Return part of a circle, angles in half turns, of shape (48, 2)."""
     angles = np.pi * (start + sweep * np.linspace(0.0, 1.0, 48))
-    return np.asarray(centre) + radius * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    return np.asarray(center) + radius * np.stack([np.cos(angles), np.sin(angles)], axis=1)
 
 
 def line(dice: Dice) -> np.ndarray:
@@ -69,8 +69,8 @@ def _bow(sweep: float, side: float) -> np.ndarray:
     """Return the circular arc over the chord that turns by ``sweep`` half turns."""
     half = 0.5 * sweep
     radius = 0.5 / np.sin(np.pi * half)
-    centre = (0.5, -side * radius * np.cos(np.pi * half))
-    return _circle_part(centre, radius, side * (0.5 + half), -side * sweep)
+    center = (0.5, -side * radius * np.cos(np.pi * half))
+    return _circle_part(center, radius, side * (0.5 + half), -side * sweep)
 
 
 def arc(dice: Dice) -> np.ndarray:
@@ -86,8 +86,8 @@ def cup(dice: Dice) -> np.ndarray:
 def hook(dice: Dice) -> np.ndarray:
     """Return a line that curls back at its end, as in J."""
     radius, side = dice.uniform(0.16, 0.3), dice.sign()
-    centre = (1.0 - radius, side * radius)
-    turn = _circle_part(centre, radius, -0.5 * side, side * dice.uniform(0.6, 1.0))
+    center = (1.0 - radius, side * radius)
+    turn = _circle_part(center, radius, -0.5 * side, side * dice.uniform(0.6, 1.0))
     return np.concatenate([[[0.0, 0.0]], turn])
 
 
@@ -176,9 +176,9 @@ IS_ELABORATE = np.array([movement in _ELABORATE for movement in MOVEMENTS])
 def along(path: np.ndarray, positions: np.ndarray) -> np.ndarray:
     """Return the points of a path (m, 2) at these shares of its length."""
     steps = np.sqrt((np.diff(path, axis=0) ** 2).sum(axis=1))
-    travelled = np.concatenate([[0.0], np.cumsum(steps)])
-    wanted = positions * travelled[-1]
-    return np.stack([np.interp(wanted, travelled, path[:, axis]) for axis in (0, 1)], axis=1)
+    traveled = np.concatenate([[0.0], np.cumsum(steps)])
+    wanted = positions * traveled[-1]
+    return np.stack([np.interp(wanted, traveled, path[:, axis]) for axis in (0, 1)], axis=1)
 
 
 _EVENLY = np.linspace(0.0, 1.0, N_CONTROL)

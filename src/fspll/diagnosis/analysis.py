@@ -113,7 +113,7 @@ class Diagnosis:
             )
         if self.contradictions:
             lines.append(
-                f"no labelling of the clusters agrees with all sets; the best contradicts "
+                f"no labeling of the clusters agrees with all sets; the best contradicts "
                 f"{len(self.contradictions)}, where the true label is missing or the cluster is "
                 f"wrong: row{'s'[: len(self.contradictions) - 1]} {_listed(self.contradictions)}"
             )
@@ -152,7 +152,7 @@ def diagnose(
 
     The matchings are counted exactly, group by group; in a group too entangled for that they are
     sampled. Questions are chosen greedily, each by the ceiling to expect over its answers and the
-    answers to those before it; in a large group only the 16 least certain clusters are weighed. In
+    answers to those before it; in a large group only the 16 least certain clusters are weighted. In
     a group of more than 20,000 matchings the expectation is estimated from sampled matchings,
     labels chosen on one half of them and scored on the other, and what an answer tells of other
     clusters is left out once the sample is too small to show it: there ``ceiling_after`` is an

@@ -65,8 +65,8 @@ class Answers:
     def best(self) -> tuple[float, int]:
         """Return the expected gain, in samples, of the best question, and its cluster."""
         doubt = self.sizes * (1 - self.right)
-        weighed = np.argsort(-doubt, kind="stable")[:CLUSTERS_TO_WEIGH]
-        gains = [(self._gain(int(k)), -int(k)) for k in weighed if doubt[k] > 1e-9]
+        weighted = np.argsort(-doubt, kind="stable")[:CLUSTERS_TO_WEIGH]
+        gains = [(self._gain(int(k)), -int(k)) for k in weighted if doubt[k] > 1e-9]
         gain, cluster = max(gains, default=(0.0, 0))
         return gain, -cluster
 

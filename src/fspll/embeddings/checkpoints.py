@@ -1,7 +1,7 @@
 """Networks in files: safetensors with JSON metadata, never a pickle.
 
 A checkpoint file holds the network's tensors under ``network.``, whatever else the caller wants to
-keep (an optimiser's state, say) under ``extra.``, in the shape of :mod:`fspll._common.tensorfiles`.
+keep (an optimizer's state, say) under ``extra.``, in the shape of :mod:`fspll._common.tensorfiles`.
 The same tensors and metadata can be part of another file: see :func:`network_to_tensors` and
 :func:`network_from_tensors`.
 """

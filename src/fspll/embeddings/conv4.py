@@ -24,7 +24,7 @@ class Conv4(nn.Module):
     The network of O. Vinyals et al., "Matching Networks for One Shot Learning" (2016), in the form
     of J. Snell, K. Swersky and R. Zemel, "Prototypical Networks for Few-shot Learning" (2017):
     every block is a 3x3 convolution with 64 filters, batch norm, ReLU and a 2x2 max-pool, and the
-    last map is flattened. 28x28 grey images give 64 features, 84x84 colour images 1600.
+    last map is flattened. 28x28 gray images give 64 features, 84x84 color images 1600.
 
     Three departures make it faster and leave the function as it was:
 
@@ -35,12 +35,12 @@ class Conv4(nn.Module):
     - weights and maps are kept in the channels-last memory format.
 
     Before any training, batch norm's running statistics are 0 and 1, so an untrained network in
-    eval mode does not normalise at all; its features are usable but small.
+    eval mode does not normalize at all; its features are usable but small.
 
     Parameters
     ----------
     in_channels : int, default=1
-        1 for grey images, 3 for colour.
+        1 for gray images, 3 for color.
     width : int, default=64
         Filters of every block.
     size : int, default=28

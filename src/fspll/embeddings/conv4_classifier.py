@@ -15,7 +15,7 @@ class Conv4Classifier(nn.Module):
 
     Batch norm always uses the statistics of the batch at hand, in training and in test, as in C.
     Finn, P. Abbeel and S. Levine, "Model-Agnostic Meta-Learning for Fast Adaptation of Deep
-    Networks" (2017): the queries of a task are normalised together.
+    Networks" (2017): the queries of a task are normalized together.
 
     Parameters
     ----------

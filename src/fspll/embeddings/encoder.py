@@ -67,7 +67,7 @@ class Encoder:
     Notes
     -----
     Features are computed in eval mode, so batch norm uses its running statistics. Those of an
-    untrained network are 0 and 1, which leaves its features unnormalised.
+    untrained network are 0 and 1, which leaves its features unnormalized.
     """
 
     def __init__(

@@ -31,7 +31,7 @@ class InputSpec:
     size : int
         S, pixels a side; pictures are resized to a square.
     channels : {1, 3}
-        Grey or RGB.
+        Gray or RGB.
     polarity : {None, "bright-ink", "dark-ink"}
         For drawings, whether the ink is bright on dark paper or dark on light paper; ``None`` for
         photos and everything else that must not be inverted.
@@ -74,7 +74,7 @@ def prepare_images(
 ) -> Tensor:
     """Turn pictures of any common shape into what a network wants.
 
-    Pictures are scaled to [0, 1], laid on white where they are transparent, made grey or RGB,
+    Pictures are scaled to [0, 1], laid on white where they are transparent, made gray or RGB,
     inverted where the ink has the other polarity, and resized with antialiasing. A picture that
     is not square is squeezed into one, as is usual for miniImageNet.
 
@@ -82,7 +82,7 @@ def prepare_images(
     ----------
     X : list of paths, PIL images or arrays; or array or tensor
         Arrays have shape (n, H, W), (n, H, W, C) or (n, C, H, W) with C of 1, 3 or 4, and values
-        that are uint8, bool, or float in [0, 1]. An array (3, H, W) is three grey pictures. The
+        that are uint8, bool, or float in [0, 1]. An array (3, H, W) is three gray pictures. The
         pictures of a list may differ in size and kind.
     spec : InputSpec
         What the network wants.
@@ -124,7 +124,7 @@ def prepare_arrays(X: Any, *, first_index: int = 0) -> Tensor:
 
     Tensors keep their layout. Matrices are features and keep their values. Everything else is
     read as pictures, which keep their size and get their channels first. uint8 and bool pictures
-    are scaled to [0, 1]; float values pass unchanged, because the user's own normalisation may
+    are scaled to [0, 1]; float values pass unchanged, because the user's own normalization may
     lie anywhere.
 
     Returns
@@ -201,7 +201,7 @@ def _fit(images: Tensor, spec: InputSpec, polarity: str) -> Tensor:
         images = torch.where(inverted.view(-1, 1, 1, 1), 1 - images, images)
     if images.shape[2:] != (spec.size, spec.size):
         images = interpolate(images, size=(spec.size, spec.size), mode="bilinear", antialias=True)
-    # Grey to RGB comes last, so that the work above is done once.
+    # Gray to RGB comes last, so that the work above is done once.
     return images.clamp(0, 1).expand(-1, spec.channels, -1, -1).contiguous()
 
 
@@ -209,6 +209,6 @@ def _has_light_paper(images: Tensor, polarity: str) -> Tensor:
     """Say for each of (n, C, H, W) whether its ink is dark on light paper: (n,) bool."""
     if polarity != "auto":
         return torch.full((len(images),), polarity == "dark-ink")
-    grey = images.mean(dim=1)
-    border = torch.cat([grey[:, 0], grey[:, -1], grey[:, 1:-1, 0], grey[:, 1:-1, -1]], dim=1)
+    gray = images.mean(dim=1)
+    border = torch.cat([gray[:, 0], gray[:, -1], gray[:, 1:-1, 0], gray[:, 1:-1, -1]], dim=1)
     return border.median(dim=1).values > 0.5

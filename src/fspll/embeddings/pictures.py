@@ -98,11 +98,11 @@ def _check_dimensions(shape: tuple[int, ...]) -> None:
         raise InputError(NOTHING)
     if len(shape) == 2:
         raise InputError(
-            f"X of shape {shape} is one grey picture or a matrix of features; pictures come as "
+            f"X of shape {shape} is one gray picture or a matrix of features; pictures come as "
             "(n, H, W), (n, H, W, C) or (n, C, H, W), so wrap one picture in a list: [X]"
         )
     if len(shape) == 3 and shape[-1] in (3, 4):
-        raise InputError(f"X of shape {shape} is one colour picture; wrap it in a list: [X]")
+        raise InputError(f"X of shape {shape} is one color picture; wrap it in a list: [X]")
     if len(shape) not in (3, 4):
         raise InputError(
             f"X has shape {shape}; pictures come as (n, H, W), (n, H, W, C) or (n, C, H, W)"
@@ -119,8 +119,8 @@ def _channels_first(stack: np.ndarray, name: str) -> np.ndarray:
     shape = stack.shape if name == "X" else stack.shape[1:]
     if last and first:
         raise InputError(
-            f"{name} of shape {shape} may have its channels first or last; pass grey pictures "
-            "without a channel axis and colour pictures as PIL images to be clear"
+            f"{name} of shape {shape} may have its channels first or last; pass gray pictures "
+            "without a channel axis and color pictures as PIL images to be clear"
         )
     if not last and not first:
         raise InputError(
@@ -159,8 +159,8 @@ def _without_alpha(stack: np.ndarray) -> np.ndarray:
     """Lay pictures with an alpha channel on white paper."""
     if stack.shape[1] != 4:
         return stack
-    colour, alpha = stack[:, :3], stack[:, 3:]
-    return colour * alpha + (1 - alpha)
+    color, alpha = stack[:, :3], stack[:, 3:]
+    return color * alpha + (1 - alpha)
 
 
 def _as_array(picture: Any, name: str) -> np.ndarray:

@@ -26,7 +26,7 @@ class ResNet12(nn.Module):
     1x1 convolution with batch norm is the shortcut; their sum goes through leaky ReLU and a 2x2
     max-pool. The global average of the last map gives 640 features whatever the image size.
 
-    Departures: there is no DropBlock, which regularises long training on many images and is the
+    Departures: there is no DropBlock, which regularizes long training on many images and is the
     identity at test time; and the last leaky ReLU of a block stands after the pooling, which is
     the same function because leaky ReLU is increasing. As in Conv4, convolutions have no bias,
     tensors are channels-last, and untrained batch norm does nothing in eval mode.
@@ -34,7 +34,7 @@ class ResNet12(nn.Module):
     Parameters
     ----------
     in_channels : int, default=3
-        1 for grey images, 3 for colour.
+        1 for gray images, 3 for color.
     widths : sequence of int, default=(64, 160, 320, 640)
         Filters of each block; every block halves the image.
 
@@ -92,7 +92,7 @@ class ResidualBlock(nn.Module):
 
 def _convolution(before: int, after: int, kernel: int) -> nn.Conv2d:
     layer = nn.Conv2d(before, after, kernel, padding=kernel // 2, bias=False)
-    # He initialisation for this slope; it matters with twelve layers.
+    # He initialization for this slope; it matters with twelve layers.
     # (Weights on the meta device have no values, and drawing them costs a second of imports.)
     if not layer.weight.is_meta:
         nn.init.kaiming_normal_(layer.weight, a=SLOPE, mode="fan_out", nonlinearity="leaky_relu")

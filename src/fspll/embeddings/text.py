@@ -152,7 +152,7 @@ class SentenceNetwork(nn.Module):
 
 
 class _Layer(nn.Module):
-    """Attention and two dense layers, each added to its input and normalised."""
+    """Attention and two dense layers, each added to its input and normalized."""
 
     def __init__(self, width: int, inner: int, heads: int) -> None:
         super().__init__()

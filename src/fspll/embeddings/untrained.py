@@ -1,4 +1,4 @@
-"""A network that has learnt nothing: the honest zero of every comparison."""
+"""A network that has learned nothing: the honest zero of every comparison."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def untrained_encoder(
     """Return an encoder with random weights and batch statistics taken from some pictures.
 
     Running statistics of a new network are 0 and 1, so that in eval mode its features would not be
-    normalised at all. One pass over pictures of the same kind sets them; no label is read.
+    normalized at all. One pass over pictures of the same kind sets them; no label is read.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ from fspll.experiments.baselines import BASELINES, score_baseline
 from fspll.experiments.evaluation import METHODS, Scores, score_maml, score_tasks
 from fspll.experiments.features import embed_images
 from fspll.experiments.statistics import signed_rank_p, summarize
-from fspll.tasks import Setting, TaskSource
+from fspll.tasks import TaskSettings, TaskSource
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Row:
 
 def settings_grid(
     data: ImageSet, n_way: Iterable[int], n_shot: Iterable[int], r: Iterable[int], p: float = 1.0
-) -> list[Setting]:
+) -> list[TaskSettings]:
     """Return the settings of a grid; queries are 15 a class, or what the shots leave over."""
     fewest = int(data.samples_per_class.min())
     shots = list(n_shot)
@@ -55,13 +55,15 @@ def settings_grid(
     for n in ways:
         if n > data.n_classes:
             raise InputError(f"n_way = {n} but {data.name} has {data.n_classes} classes")
-    return [Setting(n, k, min(15, fewest - k), e, p) for e in extras for n in ways for k in shots]
+    return [
+        TaskSettings(n, k, min(15, fewest - k), e, p) for e in extras for n in ways for k in shots
+    ]
 
 
 def compare(
     encoders: Sequence[Encoder],
     data: ImageSet,
-    settings: Sequence[Setting],
+    settings: Sequence[TaskSettings],
     methods: Sequence[str],
     *,
     n_tasks: int = 100,
@@ -154,7 +156,7 @@ def _find(against: str, keys: Iterable[tuple[str, str]]) -> tuple[str, str]:
 
 
 def _rows(
-    scores: dict[tuple[str, str], Scores], setting: Setting, seed: int, against: str | None
+    scores: dict[tuple[str, str], Scores], setting: TaskSettings, seed: int, against: str | None
 ) -> list[Row]:
     reference = None if against is None else _find(against, scores)
     rows = []

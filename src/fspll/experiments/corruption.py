@@ -12,7 +12,7 @@ import numpy as np
 
 from fspll._common.errors import InputError
 from fspll.candidates.ambiguity import corrupt_mask
-from fspll.tasks import Setting, Tasks, TaskSource
+from fspll.tasks import Tasks, TaskSettings, TaskSource
 
 _STREAM = 0x5EED  # apart from the streams of TaskSource
 
@@ -47,7 +47,7 @@ class Corruption:
             rng = np.random.default_rng([source.seed, index, _STREAM])
             yield self._change(source.task(index), shape, rng)
 
-    def _change(self, task: Tasks, shape: Setting, rng: np.random.Generator) -> Tasks:
+    def _change(self, task: Tasks, shape: TaskSettings, rng: np.random.Generator) -> Tasks:
         labels, mask = task.support_labels, task.candidates
         if self.habit and shape.r:
             mask = self._habitual_mask(labels, shape, rng)
@@ -61,7 +61,7 @@ class Corruption:
         )
 
     def _habitual_mask(
-        self, labels: np.ndarray, shape: Setting, rng: np.random.Generator
+        self, labels: np.ndarray, shape: TaskSettings, rng: np.random.Generator
     ) -> np.ndarray:
         mask = corrupt_mask(labels, shape.n_way, shape.p, shape.r - 1, rng)
         limit = shape.n_way if self.habitual_classes is None else self.habitual_classes

@@ -23,7 +23,7 @@ class Summary(NamedTuple):
 
 
 def summarize(values: np.ndarray) -> Summary:
-    """Summarise one figure a task.
+    """Summarize one figure a task.
 
     Parameters
     ----------

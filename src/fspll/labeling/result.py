@@ -1,4 +1,4 @@
-"""What labelling found, as one object.
+"""What labeling found, as one object.
 
 Shapes: n samples, l classes, m features, T rounds of rectification.
 """
@@ -118,7 +118,7 @@ class Labeling:
 
     @property
     def rectifier(self) -> str:
-        """The rule that weighed the candidates."""
+        """The rule that weighted the candidates."""
         return self.classifier.rectifier
 
     @property

@@ -7,7 +7,7 @@ a question is the expected number of labels that become right by the answer, ove
 are possible, with the groups where they are. (This is the expected error reduction of Roy and
 McCallum, 2001, of which a question's own share is the doubt in its label.)
 
-Questions are chosen one after the other; each is weighed as if those before it had been answered
+Questions are chosen one after the other; each is weighted as if those before it had been answered
 with their likeliest label.
 
 Shapes: n samples, l classes that occur; groups are as many as classes.
@@ -28,7 +28,7 @@ from fspll.rectifiers.assignment import PREFERENCE, SURE, matching_marginals
 OPEN = 0.98  # a group whose name is less sure than this may be worth a question
 LEAST_GAIN = 0.01  # labels more to expect right
 AT_MOST = 100  # questions
-_PER_GROUP = 2  # members of an open group that are weighed
+_PER_GROUP = 2  # members of an open group that are weighted
 _LEAST_ANSWER = 0.01  # probability from which an answer is considered
 _LEAST = 1e-12
 _ENTRIES_AT_ONCE = 1 << 22
@@ -131,7 +131,7 @@ class _State:
         self.identity = torch.eye(n_classes, dtype=torch.float64)
         self.score = torch.zeros(n_classes, n_classes, dtype=torch.float64)
         self._listen()
-        self.weighed: dict[int, float] = {}
+        self.weighted: dict[int, float] = {}
         self._believe()
 
     def _listen(self) -> None:
@@ -164,7 +164,7 @@ class _State:
         before = getattr(self, "naming", None)
         self.naming = self._naming(self.score[None])[0]
         if before is not None and float((self.naming - before).abs().max()) > _NEWS:
-            self.weighed.clear()
+            self.weighted.clear()
         self.is_open = bool((self.naming.amax(dim=-1) < OPEN).any())
         self.belief = self._beliefs(self.naming)
         self.sure = self.belief.amax(dim=-1)
@@ -177,9 +177,9 @@ class _State:
         row = int(doubt.argmax())
         best = row, float(doubt[row])
         for member in self._worth_weighing():
-            gain = self.weighed.get(member)
+            gain = self.weighted.get(member)
             if gain is None:
-                gain = self.weighed[member] = self._gain(member)
+                gain = self.weighted[member] = self._gain(member)
             # Equal gains go to the first, whatever rounding says.
             if gain > best[1] + 1e-9:
                 best = member, gain

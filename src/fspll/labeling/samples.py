@@ -132,7 +132,7 @@ def _vectors(data: Annotations, standardize: bool) -> Prepared:
     if not standardize:
         return Prepared(data.features, kept, None, FEATURES, unreadable=[])
     encoder = standardizer(data.features)
-    return Prepared(encoder.encode(data.features), kept, encoder, "standardised features", None, [])
+    return Prepared(encoder.encode(data.features), kept, encoder, "standardized features", None, [])
 
 
 def _texts(data: Annotations) -> tuple[str, ...]:

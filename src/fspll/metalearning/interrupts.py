@@ -13,7 +13,7 @@ from types import FrameType
 def stop_between_steps() -> Iterator[Callable[[], bool]]:
     """Turn the first Ctrl-C into a question asked after each step; the second one is immediate.
 
-    An interrupt in the middle of an optimiser step would leave half of the weights changed.
+    An interrupt in the middle of an optimizer step would leave half of the weights changed.
     """
     asked = False
 

@@ -49,7 +49,7 @@ def adapt(
 ) -> dict[str, Tensor]:
     """Take gradient steps on the support set and return the adapted weights.
 
-    Batch norm's scale and offset are meta-learnt but not adapted, as in the authors' code.
+    Batch norm's scale and offset are meta-learned but not adapted, as in the authors' code.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What meta-training minimises: small pure functions of one episode's distances.
+"""What meta-training minimizes: small pure functions of one episode's distances.
 
 Shapes: n samples (support or queries), l classes. ``log_p`` is the log of Eq. (4), of shape
 ``(..., n, l)``; ``candidates`` is bool of the same shape. Each objective returns a scalar, the mean

@@ -9,7 +9,7 @@ from fspll._common.arguments import check_choice, check_count
 from fspll._common.errors import InputError
 from fspll.metalearning.regimes import DEFAULT, MAML_REGIMES, find_regime
 from fspll.rectifiers.paper import check_metric
-from fspll.tasks import Setting
+from fspll.tasks import TaskSettings
 
 OPTIMIZERS = ("adam", "sgd")
 
@@ -85,7 +85,7 @@ class TrainingPlan:
         if not isinstance(self.r, tuple) or not self.r:
             raise InputError(f"r must be a tuple of numbers of extra labels, not {self.r!r}")
         for r in self.r:
-            Setting(self.n_way, self.n_shot, self.n_query, r, self.p)
+            TaskSettings(self.n_way, self.n_shot, self.n_query, r, self.p)
         least = {"n_tasks": 1, "epochs": 1, "tasks_per_step": 1, "halve_every": 0, "held_out": 0}
         for name, low in (least | {"patience": 0, "seed": 0, "inner_steps": 1}).items():
             check_count(name, getattr(self, name), low)
@@ -111,17 +111,19 @@ class TrainingPlan:
 
     @property
     def steps_per_epoch(self) -> int:
-        """Optimiser steps an epoch."""
+        """Optimizer steps an epoch."""
         return self.n_tasks // self.tasks_per_step
 
     @property
     def total_steps(self) -> int:
-        """Optimiser steps of the whole run."""
+        """Optimizer steps of the whole run."""
         return self.epochs * self.steps_per_epoch
 
-    def setting(self, task: int) -> Setting:
+    def setting(self, task: int) -> TaskSettings:
         """Return the shape of task number ``task`` of the run."""
-        return Setting(self.n_way, self.n_shot, self.n_query, self.r[task % len(self.r)], self.p)
+        return TaskSettings(
+            self.n_way, self.n_shot, self.n_query, self.r[task % len(self.r)], self.p
+        )
 
     def rate(self, epoch: int) -> float:
         """Return the learning rate of an epoch, counted from 0."""

@@ -97,7 +97,7 @@ MAML_REGIMES = ("maml", "maml+")  # without prototypes: see fspll.metalearning.m
 
 @dataclass(frozen=True)
 class Regime:
-    """Which labels an episode shows and what is minimised.
+    """Which labels an episode shows and what is minimized.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ class Regime:
 
     @property
     def reads_queries(self) -> bool:
-        """Whether the objective looks at queries at all, labelled or not."""
+        """Whether the objective looks at queries at all, labeled or not."""
         return self.objective != "leave-one-out"
 
     def view(self, support: Tensor, query: Tensor, task: Tasks) -> View:
@@ -186,7 +186,7 @@ REGIMES = {
         "the paper's FsPLL",
     ),
     "fspll-nm": Regime(
-        "candidates", "none", "largest-probability", 10, 0.0, "FsPLL without the neighbourhood"
+        "candidates", "none", "largest-probability", 10, 0.0, "FsPLL without the neighborhood"
     ),
     "pn": Regime(
         "candidates", "none", "largest-probability", 0, 0.0, "PN on candidate sets, as in the paper"

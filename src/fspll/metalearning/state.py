@@ -24,7 +24,7 @@ class Progress:
     Attributes
     ----------
     step : int
-        Optimiser steps done.
+        Optimizer steps done.
     best_figure, best_epoch : float, int
         Of the held-out classes; -1 when none was judged yet.
     best : dict of str to Tensor
@@ -78,7 +78,7 @@ def load_state(
     network: nn.Module,
     optimizer: torch.optim.Optimizer,
 ) -> Progress:
-    """Put a saved state into a new network and optimiser of the same plan.
+    """Put a saved state into a new network and optimizer of the same plan.
 
     Raises
     ------

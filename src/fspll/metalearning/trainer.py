@@ -21,7 +21,7 @@ from fspll.metalearning.learners import Learner, PrototypeLearner
 from fspll.metalearning.maml import MAMLLearner
 from fspll.metalearning.plan import TrainingPlan
 from fspll.metalearning.state import Progress, load_state, save_state
-from fspll.tasks import Setting, Tasks, TaskSource
+from fspll.tasks import Tasks, TaskSettings, TaskSource
 
 MODEL, STATE, LOG = "model.safetensors", "state.safetensors", "log.jsonl"
 _JUDGED_TASKS = 20
@@ -165,7 +165,7 @@ def _step(
     plan: TrainingPlan,
     step: int,
 ) -> tuple[float, float]:
-    """Take one optimiser step; return mean loss and mean query accuracy of its tasks."""
+    """Take one optimizer step; return mean loss and mean query accuracy of its tasks."""
     learner.network.train()
     optimizer.zero_grad(set_to_none=True)
     losses, accuracies = [], []
@@ -193,7 +193,7 @@ class _Episodes:
         rows = np.flatnonzero(~np.isin(data.labels, held_out))
         self.rows, self.labels = rows, data.labels[rows]
         self.held_rows = np.flatnonzero(np.isin(data.labels, held_out))
-        self.sources: dict[Setting, TaskSource] = {}
+        self.sources: dict[TaskSettings, TaskSource] = {}
         for number in range(len(plan.r)):
             setting = plan.setting(number)
             self.sources[setting] = TaskSource(self.labels, setting, plan.seed, data.class_names)
@@ -209,7 +209,7 @@ class _Episodes:
         labels = self.data.labels[self.held_rows]
         n_way = min(self.plan.n_way, len(np.unique(labels)))
         r = min(max(self.plan.r), n_way - 1)
-        setting = Setting(n_way, self.plan.n_shot, 0, r, self.plan.p)
+        setting = TaskSettings(n_way, self.plan.n_shot, 0, r, self.plan.p)
         source = TaskSource(labels, setting, self.plan.seed, self.data.class_names)
         learner.network.eval()
         figures = []
@@ -252,5 +252,5 @@ def _out_of_patience(plan: TrainingPlan, progress: Progress) -> bool:
 
 
 def _input_spec(data: ImageSet) -> InputSpec:
-    grey = data.images.ndim == 3
-    return InputSpec(data.images.shape[1], 1 if grey else 3, "bright-ink" if grey else None)
+    gray = data.images.ndim == 3
+    return InputSpec(data.images.shape[1], 1 if gray else 3, "bright-ink" if gray else None)

@@ -22,7 +22,7 @@ def name_groups(member: Tensor, candidates: Tensor) -> Tensor:
 
     A sample that belongs to a group with probability R has a set S of size s, given the group's
     label c, with a probability proportional to R [c in S] + (1 - R) s/l, l counting the labels
-    that occur. The result are the marginals of the one-to-one maps of groups to labels, weighed by
+    that occur. The result are the marginals of the one-to-one maps of groups to labels, weighted by
     the product of these over samples.
 
     Parameters

@@ -1,6 +1,6 @@
 """The default rectifier: approximate inference in a stated model of a task.
 
-The model. Shapes as in :mod:`fspll.rectifiers.paper`; samples are centred on the task's mean.
+The model. Shapes as in :mod:`fspll.rectifiers.paper`; samples are centered on the task's mean.
 
 1. *Classes.* Class c has a mean mu_c ~ N(0, s_b^2); a sample of it is e ~ N(mu_c, s_w^2). Features
    are correlated, so their number says little: the log-density is -sharpness |e - mu|^2 / s_w^2,
@@ -8,16 +8,16 @@ The model. Shapes as in :mod:`fspll.rectifiers.paper`; samples are centred on th
 2. *Candidate sets.* A set S holds the true class and distractors drawn evenly from the others, so
    p(S | c) is the same for every c in S and zero for the others. Where it is known how many people
    gave each label, p(S | c) is proportional to a ``prior`` instead.
-3. *Neighbours.* The k nearest samples share a sample's class with a probability rho that falls
-   with their squared distance, in relation to that of the first sample that is no neighbour (the
+3. *Neighbors.* The k nearest samples share a sample's class with a probability rho that falls
+   with their squared distance, in relation to that of the first sample that is no neighbor (the
    mean of both sides'): logit rho = slope (midpoint - ratio) + shift. The shift belongs to the task
    and is estimated from its candidate sets alone: two sets that overlap little are unlikely to
    share their class, and disjoint ones cannot.
 
-The inference. Neighbours' sets give the first beliefs, as a product (an intersection softened by
+The inference. Neighbors' sets give the first beliefs, as a product (an intersection softened by
 rho), not as a mean; the search starts from classes of even size, which keeps one class from taking
 two groups, and soon forgets that. Then beliefs and class means take turns: the sharpness rises, the
-neighbours' say fades, and every sample is judged by means computed *without it* and shrunk to the
+neighbors' say fades, and every sample is judged by means computed *without it* and shrunk to the
 task's mean by kappa = s_w^2 / s_b^2, both estimated as beliefs settle. Last, samples near one mean
 form a group; which label a group carries is decided over all groups at once, as each label belongs
 to one group only (:mod:`fspll.rectifiers.assignment`). Where candidate sets leave that open, the
@@ -48,11 +48,11 @@ from fspll.rectifiers.assignment import (
 from fspll.rectifiers.paper import check_task, exact_distances
 
 # Chosen on meta-training classes of Omniglot and of small photos; accuracy is flat around them.
-SLOPE, MIDPOINT = 10.4, 0.92  # of a neighbour's reliability, fitted by logistic regression
+SLOPE, MIDPOINT = 10.4, 0.92  # of a neighbor's reliability, fitted by logistic regression
 SHIFT_SPREAD = 1.0  # standard deviation of a task's shift, in logits
 SHARPNESS, FIRST_SHARE = 16.0, 0.125  # at most, and the share of it in the first round
 FIRST_SHRINKAGE, SHRINKAGE_RANGE = 0.3, (0.02, 2.0)  # kappa
-SIZE_WEIGHT = 0.2  # share of the predictive density's normaliser, which favours larger classes
+SIZE_WEIGHT = 0.2  # share of the predictive density's normalizer, which favors larger classes
 EVEN_START = 0.3  # share of the rounds over which the even sizes of the start are forgotten
 LEAST_MASS = 0.5  # belief, in samples, from which new samples may be of a class
 SYMMETRY = 1.0  # logits that part labels which occur in the same sets
@@ -68,7 +68,7 @@ class EvidenceSettings:
     Attributes
     ----------
     n_neighbors : int
-        k, how many neighbours a sample listens to at first; 0 for none.
+        k, how many neighbors a sample listens to at first; 0 for none.
     n_iterations : int
         Rounds of beliefs and class means, 1 or more.
     balance : bool
@@ -268,8 +268,8 @@ def _weigh(
     unit = torch.ldexp(torch.ones_like(e[:, :1, :1]), exponent)
     e = e / unit
     table = _Table.of(candidates)
-    # Not centred: rounding would make equal distances unequal.
-    told = table.narrow(_neighbours_say(embeddings / unit, candidates, settings.n_neighbors))
+    # Not centered: rounding would make equal distances unequal.
+    told = table.narrow(_neighbors_say(embeddings / unit, candidates, settings.n_neighbors))
     told = told + SYMMETRY * table.narrow(_part_twins(e, candidates))
     final = sharpness_for(e.shape[-1])
     leaning = None if lean is None else table.narrow(lean)
@@ -308,10 +308,10 @@ def _weigh(
     return Posterior(confidence, classes.model(center, unit, naming))
 
 
-def _neighbours_say(embeddings: Tensor, candidates: Tensor, k: int) -> Tensor:
-    """Log-likelihood of the neighbours' candidate sets for every label, up to a constant a sample.
+def _neighbors_say(embeddings: Tensor, candidates: Tensor, k: int) -> Tensor:
+    """Log-likelihood of the neighbors' candidate sets for every label, up to a constant a sample.
 
-    A neighbour of reliability rho has a set S of size s with a probability proportional to
+    A neighbor of reliability rho has a set S of size s with a probability proportional to
     rho + (1 - rho)(s - 1)/(l - 1) if it holds the label, and to (1 - rho) s/(l - 1) if not.
 
     Parameters
@@ -341,7 +341,7 @@ def _neighbours_say(embeddings: Tensor, candidates: Tensor, k: int) -> Tensor:
     overlap = (mask @ mask.transpose(-1, -2))[task, i, j]
     # Labels that are nobody's candidate are no distractors: they must not count.
     others = (candidates.any(dim=-2).sum(dim=-1) - 1).clamp_min(1)[task]
-    same = overlap / mine  # likelihood of the neighbour's set given mine, if they share a class
+    same = overlap / mine  # likelihood of the neighbor's set given mine, if they share a class
     different = (other - same) / others  # and if not; a common factor is left out
     logit = SLOPE * (MIDPOINT - ratio)
     logit = logit + _task_shift(logit, same, different, task, len(candidates))[task]
@@ -391,7 +391,7 @@ def _task_shift(
         posterior = shared / (shared + (1 - rho) * different).clamp_min(1e-12)
         slope = total(posterior - rho) - prior * shift
         step = slope / (total(rho * (1 - rho)) + prior)
-        # Sure neighbours leave no curvature: unbounded steps would run away.
+        # Sure neighbors leave no curvature: unbounded steps would run away.
         shift = shift + step.clamp(-_LONGEST_STEP, _LONGEST_STEP)
     return shift
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 _MINIMUM_PASSES = 12  # up to this k, repeated minima beat a top-k search
 _FEATURES_AT_ONCE = 1 << 22  # of pairs whose distance is computed from differences
-CANCELLED = 1e-2  # squared distances below this share of the norms have lost too many digits
+CANCELED = 1e-2  # squared distances below this share of the norms have lost too many digits
 
 
 def squared_norms(embeddings: Tensor) -> Tensor:
@@ -104,7 +104,7 @@ def _kth_and_next(square: Tensor, k: int) -> tuple[Tensor, Tensor]:
     Up to a moderate k equal values count once, so that with ties the k-th lies too far: the caller
     counts. Non-negative floats are ordered as their bit patterns are as integers. Subtracting the
     last minimum (plus one, shifted by the smallest integer) lets everything up to it wrap around to
-    the top, so that one subtraction and one minimum, both vectorised, find the next: ten times
+    the top, so that one subtraction and one minimum, both vectorized, find the next: ten times
     faster than a top-k search.
     """
     if k > _MINIMUM_PASSES:
@@ -130,12 +130,12 @@ def _put_exact(square: Tensor, embeddings: Tensor, t: Tensor, i: Tensor, j: Tens
         square[t[part], i[part], j[part]] = (a - b).square().sum(dim=-1)
 
 
-def restore_cancelled(square: Tensor, embeddings: Tensor, norms: Tensor) -> Tensor:
+def restore_canceled(square: Tensor, embeddings: Tensor, norms: Tensor) -> Tensor:
     """Put the exact values where a difference of norms has lost its digits, and 0 on the diagonal.
 
     |a|^2 + |b|^2 - 2ab is as inexact as the norms are large, which matters for near duplicates.
     """
-    task, row, column = (square < CANCELLED * norms.unsqueeze(-1)).nonzero(as_tuple=True)
+    task, row, column = (square < CANCELED * norms.unsqueeze(-1)).nonzero(as_tuple=True)
     _put_exact(square, embeddings, task, row, column)
     square.diagonal(dim1=-2, dim2=-1).zero_()
     return square

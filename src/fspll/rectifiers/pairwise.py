@@ -11,7 +11,7 @@ Two facts make a batch of few-shot tasks cheap.
    j. With an **entry** for each (sample, candidate), a round touches only **pairs** of entries of
    the same class: some thousands a task, whatever the number of features.
 
-Both the distances of Eq. (1) and (2) and the neighbourhood sums of Eq. (3) are then products of one
+Both the distances of Eq. (1) and (2) and the neighborhood sums of Eq. (3) are then products of one
 sparse matrix pattern (entry x entry, a block a class) with a vector, over all tasks of the batch at
 once. Shapes: B tasks, n samples, l classes, E entries, in order of (task, class, sample).
 """
@@ -27,9 +27,9 @@ import torch
 from torch import Tensor
 
 from fspll.rectifiers.neighbors import (
-    CANCELLED,
+    CANCELED,
     neighbors,
-    restore_cancelled,
+    restore_canceled,
     squared_distances,
     squared_norms,
 )
@@ -199,7 +199,7 @@ def _rounds_of_part(
         count = torch.count_nonzero(near, dim=-1).to(embeddings.dtype)
         share = manifold_weight / count.flatten()[pattern.sample]
     between = pattern.matrix(
-        restore_cancelled(square, embeddings, norms).flatten()[pattern.pair_cell]
+        restore_canceled(square, embeddings, norms).flatten()[pattern.pair_cell]
     )
     group = pattern.group
     scaled = embeddings.new_ones(len(group))
@@ -211,7 +211,7 @@ def _rounds_of_part(
         scatter = between @ weight
         d = scatter - (0.5 * pattern.reduce(weight * scatter, "sum"))[group]
         # Next to its prototype a sample's distance is a small difference of large terms.
-        lost = (d < CANCELLED * scatter).nonzero().squeeze(1)
+        lost = (d < CANCELED * scatter).nonzero().squeeze(1)
         if len(lost):
             d[lost] = _exact_squares(pattern, embeddings, weight, lost)
         d = d.clamp_min_(0) if squared else d.clamp_min_(0).sqrt_()

@@ -1,4 +1,4 @@
-"""The heart: prototypes, confidence and neighbourhood, Eq. (1) to (3) of the paper.
+"""The heart: prototypes, confidence and neighborhood, Eq. (1) to (3) of the paper.
 
 Shapes: n support samples, l classes, m features, q queries; any leading batch dimensions ``...``
 are allowed everywhere, so that a thousand tasks run as one call. Samples are rows: embeddings
@@ -67,7 +67,7 @@ class History(NamedTuple):
 class Rectified(NamedTuple):
     """What :func:`rectify` returns.
 
-    ``confidence`` is Q of the paper: not normalised, because a sample that its neighbours agree
+    ``confidence`` is Q of the paper: not normalized, because a sample that its neighbors agree
     with is meant to weigh more. A class that is nobody's candidate has no prototype: its row is
     zero and ``present`` is False there.
     """
@@ -121,7 +121,7 @@ def distances(samples: Tensor, prototypes: Tensor, metric: str = "euclidean") ->
     Tensor of shape (..., n, l)
     """
     check_metric(metric)
-    # A common shift changes no distance and keeps float32 from cancelling far from the origin.
+    # A common shift changes no distance and keeps float32 from canceling far from the origin.
     center = prototypes.mean(dim=-2, keepdim=True)
     a, b = samples - center, prototypes - center
     if metric == "euclidean":
@@ -155,15 +155,15 @@ def log_confidence(distance: Tensor, candidates: Tensor) -> Tensor:
 
 
 def nearest_neighbors(embeddings: Tensor, k: int) -> Tensor:
-    """Weights of the k nearest other samples of each sample: 1/k for a neighbour, else 0.
+    """Weights of the k nearest other samples of each sample: 1/k for a neighbor, else 0.
 
-    Samples at the same distance as the k-th are neighbours too, so the result does not depend on
+    Samples at the same distance as the k-th are neighbors too, so the result does not depend on
     the order of the samples. Fewer than k others: all of them.
 
     Returns
     -------
     Tensor of shape (..., n, n)
-        Rows sum to one, or to zero where there is no neighbour.
+        Rows sum to one, or to zero where there is no neighbor.
     """
     n = embeddings.shape[-2]
     k = min(k, n - 1)

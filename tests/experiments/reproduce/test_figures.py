@@ -59,7 +59,7 @@ def test_omniglot_has_a_figure_for_every_r_and_one_against_the_paper():
     few_shot = first.axes[0]
     assert lines_with(few_shot, [0.9] * 3)  # ours
     (printed,) = lines_with(few_shot, [0.892, 0.789, 0.712])
-    assert printed.get_color() == look(("FsPLL", "")).colour
+    assert printed.get_color() == look(("FsPLL", "")).color
     assert printed.get_markerfacecolor() == "white"
     assert {"FsPLL", "fspll default", "ceiling"} <= set(texts(first))
     assert "hollow" in pictures[0].caption

@@ -68,5 +68,5 @@ def test_fspll_is_the_best_of_its_group_in_print():
                 assert max(means, key=means.get) == "FsPLL+"
 
 
-def test_the_papers_number_of_neighbours():
+def test_the_papers_number_of_neighbors():
     assert best_n_neighbors(5) == 4

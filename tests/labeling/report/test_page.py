@@ -1,4 +1,4 @@
-"""The page of a labelling: whole, escaped, bounded, and true to the result."""
+"""The page of a labeling: whole, escaped, bounded, and true to the result."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def calibration_error(confidence, truth):
 
 
 def flat_classes(n, n_classes, seed=0):
-    """Classes that spread along directions of their own: means tell little, neighbours much."""
+    """Classes that spread along directions of their own: means tell little, neighbors much."""
     rng = np.random.default_rng(seed)
     truth = rng.permutation(np.arange(n) % n_classes)
     axes = rng.normal(size=(n_classes, 24, 3))
@@ -54,7 +54,7 @@ def test_round_classes_as_often_right_as_the_dense_rule(clusters):
     assert calibration_error(found, truth) < 0.04
 
 
-def test_flat_classes_by_their_neighbours():
+def test_flat_classes_by_their_neighbors():
     features, candidates, truth = flat_classes(2000, 40)
     found = weigh_evidence_sparse(features, candidates, CHOSEN).confidence
     assert right(found, truth) > 0.95
@@ -70,7 +70,7 @@ def test_very_unequal_classes():
     assert right(found, truth) > 0.93
 
 
-def test_neighbours_without_meaning_are_not_believed():
+def test_neighbors_without_meaning_are_not_believed():
     # Features that know nothing of the classes: nothing can be told, and nothing must be claimed.
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 40, 2000)
@@ -157,4 +157,4 @@ def test_progress_is_told(clusters):
     features, candidates, _ = clusters(60, 10)
     heard = []
     weigh_evidence_sparse(features, candidates, EvidenceSettings(2, 2), progress=heard.append)
-    assert heard == ["neighbours", "round", "round"]
+    assert heard == ["neighbors", "round", "round"]

@@ -77,7 +77,7 @@ def test_one_link_for_every_shared_label(problem):
 
 @given(problems())
 @settings(max_examples=50, deadline=None)
-def test_the_edge_is_the_first_that_is_no_neighbour(problem):
+def test_the_edge_is_the_first_that_is_no_neighbor(problem):
     features, mask, k = problem
     neighbors = nearest_in_groups(features, Entries.of(sparse.csr_array(mask)), k)
     longer = loop_neighbors(features, mask, k + 1)
@@ -85,7 +85,7 @@ def test_the_edge_is_the_first_that_is_no_neighbour(problem):
     assert np.allclose(neighbors.edge, expected, rtol=1e-12, atol=0)
 
 
-def test_a_sample_alone_with_its_label_has_no_neighbour():
+def test_a_sample_alone_with_its_label_has_no_neighbor():
     entries = Entries.of(sparse.csr_array([[1, 0, 0], [0, 1, 0], [0, 1, 0]]))
     neighbors = nearest_in_groups(np.array([[0.0], [0.1], [9.0]]), entries, 4)
     assert neighbors.n_found.tolist() == [0, 1, 1]
@@ -93,7 +93,7 @@ def test_a_sample_alone_with_its_label_has_no_neighbour():
     assert np.isinf(neighbors.edge).all()
 
 
-def test_many_equal_samples_are_neighbours_of_each_other():
+def test_many_equal_samples_are_neighbors_of_each_other():
     entries = Entries.of(sparse.csr_array(np.ones((40, 2), dtype=bool)))
     neighbors = nearest_in_groups(np.full((40, 3), 0.1, dtype=np.float32), entries, 5)
     assert neighbors.n_found.tolist() == [5] * 40
@@ -150,7 +150,7 @@ def test_equal_samples_can_be_split():
     assert (neighbors.n_found == 2).all()
 
 
-def test_split_groups_find_most_neighbours(clusters, monkeypatch):
+def test_split_groups_find_most_neighbors(clusters, monkeypatch):
     features, candidates, _ = clusters(3000, 5, m=8, r=2, noise=0.7)
     entries = Entries.of(candidates)
     exact = nearest_in_groups(features, entries, 5).links

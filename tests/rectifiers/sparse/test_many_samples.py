@@ -1,4 +1,4 @@
-"""FsPLLClassifier on many samples: sparse all the way, and the same behaviour otherwise."""
+"""FsPLLClassifier on many samples: sparse all the way, and the same behavior otherwise."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_probabilities_of_new_samples_are_calibrated(clusters, everything_is_lar
 
 
 def test_the_papers_rule_as_the_dense_one(clusters, monkeypatch):
-    # Three of five labels: all sets overlap, so that the neighbourhoods are the same.
+    # Three of five labels: all sets overlap, so that the neighborhoods are the same.
     features, candidates, _ = clusters(200, 5, r=2, dtype=np.float64)
     dense = FsPLLClassifier(rectifier="fspll", n_neighbors=4).fit(features, candidates)
     monkeypatch.setattr(fitting, "DENSE_ENTRIES", 10)

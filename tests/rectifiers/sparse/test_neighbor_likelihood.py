@@ -1,4 +1,4 @@
-"""The reliability of neighbours, and decoys, against counting and against what made the data."""
+"""The reliability of neighbors, and decoys, against counting and against what made the data."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_reliability_is_found_without_labels(noise):
     assert estimate == pytest.approx(real, abs=0.06)
 
 
-def test_neighbours_say_what_they_share():
+def test_neighbors_say_what_they_share():
     entries = Entries.of(sparse.csr_array([[1, 1, 0, 0], [1, 0, 1, 0], [1, 0, 0, 1], [0, 1, 0, 1]]))
     features = np.array([[0.0], [0.1], [0.2], [9.0]])
     said = neighbors_say(entries, nearest_in_groups(features, entries, 2))

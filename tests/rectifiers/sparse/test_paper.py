@@ -21,7 +21,7 @@ def dense(features, mask, chosen):
 
 
 def loop_rectify(e, mask, k, weight, rounds, metric):
-    """Eq. (1) to (3) one number at a time, with neighbours among those that share a label."""
+    """Eq. (1) to (3) one number at a time, with neighbors among those that share a label."""
     n, n_classes = mask.shape
     near = []
     for i in range(n):
@@ -99,7 +99,7 @@ def test_otherwise_it_is_the_loop_of_the_grouped_rule(problem):
 
 @given(problems())
 @settings(max_examples=50, deadline=None)
-def test_without_neighbours_it_is_the_dense_rule(problem):
+def test_without_neighbors_it_is_the_dense_rule(problem):
     features, mask, chosen = problem
     chosen = Settings(0, 0.5, chosen.n_iterations, chosen.metric)
     found = rectify_sparse(features, sparse.csr_array(mask), chosen)
@@ -107,7 +107,7 @@ def test_without_neighbours_it_is_the_dense_rule(problem):
     assert np.allclose(found.confidence.toarray(), expected.confidence, rtol=1e-9, atol=1e-9)
 
 
-def test_the_neighbourhood_differs_from_the_papers_where_strangers_are_near():
+def test_the_neighborhood_differs_from_the_papers_where_strangers_are_near():
     # The nearest sample of the first shares nothing with it: the dense rule listens to nobody.
     features = np.array([[0.0], [0.1], [1.0]])
     mask = np.array([[1, 1, 0], [0, 0, 1], [1, 0, 0]], dtype=bool)
@@ -160,7 +160,7 @@ def test_progress_is_told(clusters):
     features, candidates, _ = clusters(60, 10)
     heard = []
     rectify_sparse(features, candidates, Settings(n_iterations=2), progress=heard.append)
-    assert heard == ["neighbours", "round", "round"]
+    assert heard == ["neighbors", "round", "round"]
 
 
 def test_wrong_input_is_refused():

@@ -20,7 +20,7 @@ def collect(
     """Return what ``out/results.sqlite`` holds of a grid.
 
     A cell counts when all its tasks are there; half a cell would be compared on other tasks than
-    its neighbours.
+    its neighbors.
     """
     cells, missing = [], 0
     with Store(out / "results.sqlite") as store:

@@ -1,4 +1,4 @@
-"""How rows look in every figure: colours that colour-blind readers can tell apart, and labels.
+"""How rows look in every figure: colors that color-blind readers can tell apart, and labels.
 
 Figures are made without pyplot, which keeps them in global state and may ask for a display.
 """
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 INK, FAINT = "#222222", "#8a8a8a"
 
 # The palette of Okabe and Ito, with a brown and an olive in place of its yellow, which is hard to
-# see on white. A row with precise labels has the colour of the row without.
-_COLOURS = {
+# see on white. A row with precise labels has the color of the row without.
+_COLORS = {
     "FsPLL": "#0072B2",
     "FsPLL-nM": "#56B4E9",
     "PN": "#D55E00",
@@ -48,7 +48,7 @@ class Picture(NamedTuple):
 class Look(NamedTuple):
     """How a row is drawn."""
 
-    colour: str
+    color: str
     marker: str
     line: Any
     width: float
@@ -57,18 +57,18 @@ class Look(NamedTuple):
 def look(row: Row) -> Look:
     """Return the fixed look of a row."""
     name, features = row
-    colour = _COLOURS.get(name.rstrip("+"), "#555555")
+    color = _COLORS.get(name.rstrip("+"), "#555555")
     if name == CEILING:
-        return Look(colour, "", (0, (5, 3)), 1.3)
+        return Look(color, "", (0, (5, 3)), 1.3)
     if name == DEFAULT:
-        return Look(colour, "*", "-", 1.8)
+        return Look(color, "*", "-", 1.8)
     if features == "untrained":
-        return Look(colour, "X", (0, (4, 1.5)), 1.2)
+        return Look(color, "X", (0, (4, 1.5)), 1.2)
     if features:
-        return Look(colour, "s", "-", 1.4)
+        return Look(color, "s", "-", 1.4)
     if name.endswith("+"):
-        return Look(colour, "^", "-", 1.6)
-    return Look(colour, "o", "-", 1.8 if name == "FsPLL" else 1.4)
+        return Look(color, "^", "-", 1.6)
+    return Look(color, "o", "-", 1.8 if name == "FsPLL" else 1.4)
 
 
 def require_matplotlib() -> None:
@@ -106,7 +106,7 @@ def render(figure: Figure, kind: str) -> bytes:
 
 
 def _smaller(png: io.BytesIO) -> bytes:
-    """Return a PNG with a palette: a third of the bytes, and a few flat colours lose nothing."""
+    """Return a PNG with a palette: a third of the bytes, and a few flat colors lose nothing."""
     from PIL import Image
 
     file = io.BytesIO()
@@ -123,7 +123,7 @@ def draw_curve(axes: Axes, row: Row, x: Sequence[float], found: Sequence[Summary
     (line,) = axes.plot(
         x,
         means,
-        color=style.colour,
+        color=style.color,
         linestyle=style.line,
         linewidth=style.width,
         marker=style.marker or None,
@@ -133,7 +133,7 @@ def draw_curve(axes: Axes, row: Row, x: Sequence[float], found: Sequence[Summary
     if row[0] != CEILING:
         errors = [half_width(summary) for summary in found]
         axes.errorbar(
-            x, means, errors, fmt="none", ecolor=style.colour, elinewidth=1, alpha=0.6, zorder=order
+            x, means, errors, fmt="none", ecolor=style.color, elinewidth=1, alpha=0.6, zorder=order
         )
     return line
 
@@ -157,7 +157,7 @@ def label_ends(axes: Axes, ends: Sequence[tuple[float, str, str]], x: float) -> 
     ----------
     axes : Axes
         With its vertical limits set.
-    ends : sequence of (height, name, colour)
+    ends : sequence of (height, name, color)
     x : float
         Where the lines end.
     """
@@ -166,10 +166,10 @@ def label_ends(axes: Axes, ends: Sequence[tuple[float, str, str]], x: float) -> 
     axes.set_xlim(left, right)  # what is drawn beside the axes must not widen them
     heights = spread([height for height, _, _ in ends], (high - low) * 0.09, low, high)
     step = (right - left) * 0.02
-    for (height, name, colour), where in zip(ends, heights, strict=True):
+    for (height, name, color), where in zip(ends, heights, strict=True):
         leader = [x + 1.2 * step, x + 3 * step], [height, where]
-        axes.plot(*leader, color=colour, linewidth=0.6, clip_on=False)
-        axes.text(x + 3.3 * step, where, name, fontsize=7.5, color=colour, va="center")
+        axes.plot(*leader, color=color, linewidth=0.6, clip_on=False)
+        axes.text(x + 3.3 * step, where, name, fontsize=7.5, color=color, va="center")
 
 
 def spread(heights: Sequence[float], gap: float, low: float, high: float) -> list[float]:
@@ -179,7 +179,7 @@ def spread(heights: Sequence[float], gap: float, low: float, high: float) -> lis
     [0.46, 0.56, 0.9]
     """
     order = sorted(range(len(heights)), key=lambda i: heights[i])
-    # Neighbours that are too near form a cluster that sits around its own mean.
+    # Neighbors that are too near form a cluster that sits around its own mean.
     clusters: list[list[int]] = []
     for i in order:
         clusters.append([i])
@@ -200,6 +200,6 @@ def spread(heights: Sequence[float], gap: float, low: float, high: float) -> lis
 def _bottom(
     cluster: Sequence[int], heights: Sequence[float], gap: float, low: float, high: float
 ) -> float:
-    centre = sum(heights[i] for i in cluster) / len(cluster)
+    center = sum(heights[i] for i in cluster) / len(cluster)
     length = gap * (len(cluster) - 1)
-    return max(low, min(high - length, centre - length / 2))
+    return max(low, min(high - length, center - length / 2))

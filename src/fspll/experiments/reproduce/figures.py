@@ -115,7 +115,7 @@ def _lines(axes: Axes, outcome: Outcome, rows: Sequence[Row], places: Sequence[P
             axes.plot(
                 list(known),
                 list(known.values()),
-                color=style.colour,
+                color=style.color,
                 marker=style.marker,
                 markersize=5.5,
                 markerfacecolor="white",
@@ -128,7 +128,7 @@ def _lines(axes: Axes, outcome: Outcome, rows: Sequence[Row], places: Sequence[P
             found = [cells[row, places[i]].summary for i in there]
             draw_curve(axes, row, there, found)
             if there[-1] == len(places) - 1:
-                ends.append((found[-1].mean, row[0], style.colour))
+                ends.append((found[-1].mean, row[0], style.color))
     label_ends(axes, ends, len(places) - 1)
     return shows_paper
 
@@ -158,7 +158,7 @@ def _against_paper(outcome: Outcome) -> list[Picture]:
                 ours,
                 s=30,
                 marker=style.marker,
-                color=style.colour,
+                color=style.color,
                 edgecolors="white",
                 linewidths=0.5,
                 zorder=3,
@@ -243,4 +243,4 @@ def _shot_panels(outcome: Outcome, r: int, rows: Sequence[Row], name: str, words
     caption = (
         f"Accuracy against the samples a class, r = {r}, on {outcome.dataset}: {words}. Bars: "
     )
-    return Picture(name, f"{caption}95% intervals; dotted grey: chance.", figure)
+    return Picture(name, f"{caption}95% intervals; dotted gray: chance.", figure)

@@ -51,7 +51,7 @@ class GridTable:
     corner : str
         What the lines are.
     columns : tuple of (str, str)
-        Heading of each column: what it shares with its neighbours (may be empty), and its own.
+        Heading of each column: what it shares with its neighbors (may be empty), and its own.
     groups : tuple of tuple of Line
     """
 

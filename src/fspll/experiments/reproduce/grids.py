@@ -10,7 +10,7 @@ from fspll.experiments.reproduce.jobs import NetworkJob, ScoreJob, Source
 from fspll.experiments.reproduce.outcomes import Place
 from fspll.experiments.reproduce.profiles import Profile
 from fspll.experiments.reproduce.rows import NOISE, PARAMETERS, TABLE, RowSpec
-from fspll.tasks import Setting
+from fspll.tasks import TaskSettings
 
 EXPERIMENTS = ("omniglot", "mini-imagenet", "noise", "parameters")
 PHOTOS = ("mini-imagenet", "parameters")
@@ -84,7 +84,7 @@ def grid(
                 source=source,
                 network=_network(spec, source, profile, place.r, seed),
                 method=spec.method,
-                setting=Setting(place.n_way, place.n_shot, n_query, r),
+                setting=TaskSettings(place.n_way, place.n_shot, n_query, r),
                 seed=seed,
                 n_neighbors=place.n_neighbors,
                 manifold_weight=place.manifold_weight,

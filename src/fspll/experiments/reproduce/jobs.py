@@ -17,7 +17,7 @@ from fspll._common.errors import InputError
 from fspll._common.version import __version__
 from fspll.datasets.images import ImageSet
 from fspll.metalearning.plan import TrainingPlan
-from fspll.tasks import Setting
+from fspll.tasks import TaskSettings
 
 
 def key_of(settings: dict[str, Any]) -> str:
@@ -128,7 +128,7 @@ class ScoreJob:
     source: Source
     network: NetworkJob | None
     method: str
-    setting: Setting
+    setting: TaskSettings
     seed: int = 0
     n_neighbors: int | None = None
     manifold_weight: float | None = None

@@ -46,7 +46,7 @@ def noise(outcome: Outcome) -> list[Picture]:
                 if cell is None:
                     continue
                 found = cell.summary
-                bar = axes.bar(x, found.mean, 0.34, color=look(row).colour, zorder=2)
+                bar = axes.bar(x, found.mean, 0.34, color=look(row).color, zorder=2)
                 shown[base] = bar
                 error = half_width(found)
                 axes.errorbar(x, found.mean, error, fmt="none", ecolor=INK, elinewidth=1, zorder=4)
@@ -81,8 +81,8 @@ def parameters(outcome: Outcome) -> list[Picture]:
     sweeps = [
         (swept(outcome, name), x)
         for name, x in (
-            ("n_neighbors", "neighbours (k)"),
-            ("manifold_weight", "weight of the neighbours (λ)"),
+            ("n_neighbors", "neighbors (k)"),
+            ("manifold_weight", "weight of the neighbors (λ)"),
         )
     ]
     sweeps = [(curves, x) for curves, x in sweeps if curves]
@@ -94,16 +94,16 @@ def parameters(outcome: Outcome) -> list[Picture]:
     for axes, (curves, x) in zip(panels, sweeps, strict=True):
         ends = []
         for (row, r, n_way, n_shot), curve in curves.items():
-            colour = BY_R.get(r, FAINT)
+            color = BY_R.get(r, FAINT)
             values = list(curve)
             means = [summary.mean for summary in curve.values()]
             errors = [half_width(summary) for summary in curve.values()]
-            axes.plot(values, means, color=colour, marker="o", markersize=4, linewidth=1.5)
+            axes.plot(values, means, color=color, marker="o", markersize=4, linewidth=1.5)
             bands = zip(means, errors, strict=True)
             low, high = zip(*((mean - e, mean + e) for mean, e in bands), strict=True)
-            axes.fill_between(values, low, high, color=colour, alpha=0.15, linewidth=0)
+            axes.fill_between(values, low, high, color=color, alpha=0.15, linewidth=0)
             name = f"r = {r}" + (f", {label(row)} {n_way}/{n_shot}" if several else "")
-            ends.append((means[-1], values[-1], name, colour))
+            ends.append((means[-1], values[-1], name, color))
             usual = best_n_neighbors(n_shot) if x.endswith("(k)") else BEST_MANIFOLD_WEIGHT
             axes.axvline(usual, color=FAINT, linewidth=0.9, linestyle=":", zorder=1)
         tidy(axes, "", x, "accuracy" if axes is panels[0] else "")

@@ -135,14 +135,14 @@ def _features(job: NetworkJob, out: Path) -> Tensor:
 def _encoder(job: NetworkJob, out: Path) -> Encoder:
     if job.plan is None:
         data = job.source.load("train")
-        grey = data.images.ndim == 3
+        gray = data.images.ndim == 3
         size = data.images.shape[1]
-        channels = 1 if grey else 3
+        channels = 1 if gray else 3
         rows = np.linspace(0, len(data) - 1, _CALIBRATED_ON).astype(int)
         return untrained_encoder(
             "conv4",
             data.images[rows],
-            InputSpec(size, channels, "bright-ink" if grey else None),
+            InputSpec(size, channels, "bright-ink" if gray else None),
             seed=job.seed,
             in_channels=channels,
             size=size,

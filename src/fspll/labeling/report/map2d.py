@@ -21,7 +21,7 @@ MOST_POINTS = 3000
 MOST_PROTOTYPES = 100
 MOST_STEPS = 40
 _NAMED = 24  # prototypes, up to which their names fit into the map
-N_COLOURS, N_SHAPES = 7, 8  # without a common factor: 56 looks before one comes again
+N_COLORS, N_SHAPES = 7, 8  # without a common factor: 56 looks before one comes again
 _WIDTH, _LEAST_HEIGHT, _MOST_HEIGHT, _EDGE = 900.0, 240.0, 620.0, 34.0
 _SEED = 0
 _SHAPES = (
@@ -62,7 +62,7 @@ def draw_map(result: Labeling) -> Html:
             tag("div", _drawing(result, drawn), class_="map"),
             _legend(result, np.bincount(top, minlength=len(result.classes))),
             tag("p", _caption(result, drawn, plane), class_="soft"),
-            _behaviour(drawn) if several or len(result.classes) > 1 else "",
+            _behavior(drawn) if several or len(result.classes) > 1 else "",
         ]
     )
 
@@ -131,7 +131,7 @@ def _final_prototypes(result: Labeling, columns: np.ndarray) -> np.ndarray:
 
 
 def _look(column: int) -> tuple[str, str]:
-    return f"#m{column % N_SHAPES}", f"k{column % N_COLOURS}"
+    return f"#m{column % N_SHAPES}", f"k{column % N_COLORS}"
 
 
 def _drawing(result: Labeling, drawn: Drawn) -> Html:
@@ -156,12 +156,12 @@ def _points(result: Labeling, drawn: Drawn) -> list[Html]:
     undecided = {one.index for one in result.undecided}
     made = []
     for row, (x, y), column in zip(drawn.rows, drawn.points, drawn.labels[-1], strict=True):
-        shape, colour = _look(int(column))
+        shape, color = _look(int(column))
         words = (
             f"{shorten(result.names[row])}: {shorten(result.labels[row], 30)}, "
             f"{percent(float(result.confidence[row]), 0)} sure"
         )
-        kind = f"{colour} open" if int(row) in undecided else colour
+        kind = f"{color} open" if int(row) in undecided else color
         made.append(
             tag("use", tag("title", words), href=shape, x=f"{x:g}", y=f"{y:g}", class_=kind)
         )
@@ -182,7 +182,7 @@ def _trails(drawn: Drawn) -> list[Html]:
 def _prototypes(result: Labeling, drawn: Drawn) -> list[Html]:
     made = []
     for place, column in enumerate(drawn.columns):
-        shape, colour = _look(int(column))
+        shape, color = _look(int(column))
         x, y = drawn.prototypes[-1, place]
         label = result.classes[column]
         made.append(
@@ -190,7 +190,7 @@ def _prototypes(result: Labeling, drawn: Drawn) -> list[Html]:
                 "g",
                 tag("title", f"prototype of {shorten(label)}"),
                 tag("use", href=shape, transform="scale(2)"),
-                class_=colour,
+                class_=color,
                 style=_at(x, y),
             )
         )
@@ -219,8 +219,8 @@ def _legend(result: Labeling, size: np.ndarray) -> Html:
     shown = order[:MOST_PROTOTYPES]
     items = []
     for column in shown:
-        shape, colour = _look(int(column))
-        mark = tag("svg", tag("use", href=shape), viewBox="-8 -8 16 16", class_=colour)
+        shape, color = _look(int(column))
+        mark = tag("svg", tag("use", href=shape), viewBox="-8 -8 16 16", class_=color)
         count = tag("i", f"{size[column]:,}")
         words = tag("span", shorten(result.classes[column], 30))
         items.append(tag("li", mark, words, count, data_column=int(column)))
@@ -252,7 +252,7 @@ def _caption(result: Labeling, drawn: Drawn, plane: Plane) -> str:
         )
     if len(drawn.columns) == MOST_PROTOTYPES < len(result.classes):
         said.append(f"Prototypes of the {MOST_PROTOTYPES} most frequent labels are drawn.")
-    if len(result.classes) > N_COLOURS * N_SHAPES:
+    if len(result.classes) > N_COLORS * N_SHAPES:
         said.append("Some labels share a mark; point at a sample to read its label.")
     if result.rounds is None:
         said.append("There are too many samples to keep how prototypes moved.")
@@ -270,7 +270,7 @@ def _controls(steps: list[str]) -> Html:
     return Html(tag("div", play, slider, tag("output", "result"), class_="steps", hidden=""))
 
 
-def _behaviour(drawn: Drawn) -> Html:
+def _behavior(drawn: Drawn) -> Html:
     """Return the positions of all steps, which hold no text of a user, and the script."""
     changes = [
         [[int(at), int(now[at])] for at in np.flatnonzero(before != now)]
@@ -282,7 +282,7 @@ def _behaviour(drawn: Drawn) -> Html:
         "columns": drawn.columns.tolist(),
         "first": drawn.labels[0].tolist(),
         "changes": changes,
-        "colours": N_COLOURS,
+        "colors": N_COLORS,
         "shapes": N_SHAPES,
     }
     numbers = json.dumps(data, separators=(",", ":"))

@@ -34,7 +34,7 @@ SCRIPT = """
     for (var i = 0; i < points.length; i++) {
       if (before[i] === now[i]) { continue; }
       var open = points[i].classList.contains("open") ? " open" : "";
-      points[i].setAttribute("class", "k" + now[i] % data.colours + open);
+      points[i].setAttribute("class", "k" + now[i] % data.colors + open);
       points[i].setAttribute("href", "#m" + now[i] % data.shapes);
     }
     for (var c = 0; c < protos.length; c++) {

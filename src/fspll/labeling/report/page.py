@@ -1,4 +1,4 @@
-"""The page of a labelling: how sure the labels are, what to ask, and what could not be decided."""
+"""The page of a labeling: how sure the labels are, what to ask, and what could not be decided."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _UNREADABLE = 100
 def write_report(
     result: Labeling, path: Path | str, pictures: Sequence[Path] | None = None
 ) -> None:
-    """Write what labelling found as one page that needs nothing else and asks nothing of the web.
+    """Write what labeling found as one page that needs nothing else and asks nothing of the web.
 
     Parameters
     ----------

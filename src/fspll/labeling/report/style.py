@@ -1,8 +1,8 @@
-"""The look of a labelling report, beside what all pages share."""
+"""The look of a labeling report, beside what all pages share."""
 
 from __future__ import annotations
 
-# Colours of Okabe and Ito (2008), which people who confuse red and green tell apart; yellow is left
+# Colors of Okabe and Ito (2008), which people who confuse red and green tell apart; yellow is left
 # out, since it vanishes on white, and black stands for ink.
 CSS = """
 :root { --k0: #0072b2; --k1: #d55e00; --k2: #009e73; --k3: #cc79a7; --k4: #e69f00; --k5: #56b4e9;

@@ -49,7 +49,7 @@ def thumbnail(path: Path, side: int = SIDE) -> Thumbnail | None:
 
 
 def _in_eight_bits(image):  # type: ignore[no-untyped-def]
-    """Return a PIL image as grey or colour on white paper, without anything around the pixels."""
+    """Return a PIL image as gray or color on white paper, without anything around the pixels."""
     from PIL import Image
 
     if image.mode.startswith("I"):  # 16 bits a pixel, or 32 that hold 16
@@ -61,8 +61,8 @@ def _in_eight_bits(image):  # type: ignore[no-untyped-def]
         paper = Image.new("RGBA", image.size, "white")
         paper.alpha_composite(image)
         image = paper
-    grey = image.mode in ("1", "L")
-    plain = image.convert("L" if grey else "RGB")
+    gray = image.mode in ("1", "L")
+    plain = image.convert("L" if gray else "RGB")
     copy = Image.new(plain.mode, plain.size)
     copy.paste(plain)
     return copy

@@ -37,7 +37,7 @@ _KINDS = {
     "few": (
         ("may have a label with hardly a sample", "may have labels with hardly a sample"),
         "Labels with hardly a sample",
-        "A class cannot be recognised by one sample that may not even belong to it. Add a sample "
+        "A class cannot be recognized by one sample that may not even belong to it. Add a sample "
         "that has this label alone, or answer these.",
     ),
     "between": (

@@ -1,4 +1,4 @@
-"""Decoys: labels known to be wrong, which tell how well wrong labels are recognised.
+"""Decoys: labels known to be wrong, which tell how well wrong labels are recognized.
 
 Some samples get a few more candidates, drawn evenly from the classes that they do not have. By the
 model of candidate sets a decoy is what any distractor is: drawn evenly from the other classes. So
@@ -58,7 +58,7 @@ class DecoyTest:
     ) -> np.ndarray:
         """Return the weights that leave the least to decoys, one a source.
 
-        They minimise -sum_i log(1 - belief of i in its decoys), the belief being the softmax of the
+        They minimize -sum_i log(1 - belief of i in its decoys), the belief being the softmax of the
         weighted sum of the sources over the candidates, decoys included.
 
         Parameters

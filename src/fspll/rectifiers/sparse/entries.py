@@ -116,7 +116,7 @@ class Entries:
     # ---------------------------------------------------------------- with features
 
     def class_totals(self, embeddings: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """Sum of each class's samples, weighed, (n, m) and (z,) to (l, m), in double precision."""
+        """Sum of each class's samples, weighted, (n, m) and (z,) to (l, m), in double precision."""
         total = np.zeros((self.n_classes, embeddings.shape[1]))
         for i, j in blocks(self.n_samples, _SAMPLES_AT_ONCE):
             a, b = self.start[i], self.start[j]

@@ -1,13 +1,13 @@
-"""The default rectifier for many samples: evidence weighed entry by entry.
+"""The default rectifier for many samples: evidence weighted entry by entry.
 
 The model of classes and candidate sets is that of :mod:`fspll.rectifiers.evidence`: means shrunk to
-the mean of all, every sample judged by means computed without it, neighbours' sets as a product.
+the mean of all, every sample judged by means computed without it, neighbors' sets as a product.
 What is different, because there are many samples, and because nothing of n x n or n x l may be
 built:
 
-1. *Neighbours* are the nearest among the samples that share a candidate, and their reliability is
+1. *Neighbors* are the nearest among the samples that share a candidate, and their reliability is
    measured by their agreement (:mod:`fspll.rectifiers.sparse.neighbor_likelihood`).
-2. *Weights.* How much the fit to the class means counts against what neighbours say, and against
+2. *Weights.* How much the fit to the class means counts against what neighbors say, and against
    how frequent a class is, is measured anew in every round with labels known to be wrong
    (:mod:`fspll.rectifiers.sparse.decoys`). The dense code, which has too few samples for that, uses
    constants.
@@ -39,7 +39,7 @@ from fspll.rectifiers.sparse.entries import Entries, checked_embeddings, tell
 from fspll.rectifiers.sparse.grouped_neighbors import nearest_in_groups
 from fspll.rectifiers.sparse.neighbor_likelihood import neighbors_say
 
-_USUAL = 0.3  # weight of neighbours and of frequencies where decoys tell nothing
+_USUAL = 0.3  # weight of neighbors and of frequencies where decoys tell nothing
 _SHARPEST = 100.0  # times the usual
 _BALANCE_ROUNDS = 4
 
@@ -81,10 +81,10 @@ def weigh_evidence_sparse(
     candidates : Candidates, or sparse 0/1 matrix of shape (n, l)
     settings : EvidenceSettings, optional
     seed : int
-        Of the decoys, and of the search for neighbours where a class is too large to be searched
+        Of the decoys, and of the search for neighbors where a class is too large to be searched
         whole.
     progress : callable, optional
-        Called with "neighbours" and then "round" when each is done.
+        Called with "neighbors" and then "round" when each is done.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def weigh_evidence_sparse(
     told = np.zeros(len(entries))
     if settings.n_neighbors > 0:
         told = neighbors_say(entries, nearest_in_groups(e, entries, settings.n_neighbors, seed))
-    tell(progress, "neighbours")
+    tell(progress, "neighbors")
     center = e.mean(axis=0, dtype=np.float64).astype(e.dtype)
     e = e - center
     # In units of a power of two, which rounds nothing, squares neither overflow nor vanish.
@@ -124,7 +124,7 @@ def weigh_evidence_sparse(
         tell(progress, "round")
     belief = twins.share(_belief(entries, score, settings.balance))
     fit = classes.judge(belief)
-    (found,) = test.weights([fit], usual[:1], most[:1])  # new samples have no neighbours to ask
+    (found,) = test.weights([fit], usual[:1], most[:1])  # new samples have no neighbors to ask
     scale = float(unit) ** 2 * sharpness / float(found)
     confidence = np.maximum(belief[real], np.finfo(e.dtype).tiny)  # decoys may take nearly all
     confidence = confidence / real_entries.sample_sum(confidence)[real_entries.row]

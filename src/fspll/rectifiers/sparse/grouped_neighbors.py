@@ -1,7 +1,7 @@
 """The k nearest samples among those that share a candidate label, entry by entry.
 
-A neighbour that shares no label with a sample adds nothing to it: neither to Eq. (3) of the paper
-nor to what neighbours' candidate sets say about a label. So the search is kept inside groups: for
+A neighbor that shares no label with a sample adds nothing to it: neither to Eq. (3) of the paper
+nor to what neighbors' candidate sets say about a label. So the search is kept inside groups: for
 every class the samples that have it as a candidate. The k nearest of a sample are those of the
 union of its groups, and each is linked to it once for every label they share.
 
@@ -23,7 +23,7 @@ from fspll.rectifiers.sparse.entries import Entries, blocks
 
 PAIRS_AT_ONCE = 1 << 22  # distances in memory at once, but for a single cell of more
 _FEATURES_AT_ONCE = 1 << 23
-_FOUND_AT_ONCE = 1 << 22  # neighbours in memory at once while lists are merged
+_FOUND_AT_ONCE = 1 << 22  # neighbors in memory at once while lists are merged
 _SPARE = 4  # found beyond need by products of norms, before exact distances decide
 
 
@@ -31,12 +31,12 @@ class Neighbors(NamedTuple):
     """Who is near whom, by links from an entry to another sample's entry of the same class.
 
     ``links[a, b]`` is the squared distance of the samples of the entries a and b, two entries of
-    one class. Squared distances may be zero: only the pattern says who is a neighbour.
+    one class. Squared distances may be zero: only the pattern says who is a neighbor.
     """
 
     links: sparse.csr_array  # (z, z)
-    n_found: np.ndarray  # (n,) neighbours of each sample: k, or all others of its groups
-    edge: np.ndarray  # (n,) squared distance of the first that is no neighbour; infinite if none
+    n_found: np.ndarray  # (n,) neighbors of each sample: k, or all others of its groups
+    edge: np.ndarray  # (n,) squared distance of the first that is no neighbor; infinite if none
 
 
 def nearest_in_groups(embeddings: np.ndarray, entries: Entries, k: int, seed: int = 0) -> Neighbors:

@@ -1,8 +1,8 @@
-"""What neighbours' candidate sets say about a label, with a reliability that is measured.
+"""What neighbors' candidate sets say about a label, with a reliability that is measured.
 
-Neighbours found inside groups always share a label with the sample, so the dense code's estimate of
+Neighbors found inside groups always share a label with the sample, so the dense code's estimate of
 their reliability, which lives by disjoint sets, would see nothing here. What can be measured is
-their *agreement*: neighbours of the sample's own class all share its true label, others share any
+their *agreement*: neighbors of the sample's own class all share its true label, others share any
 of its candidates.
 
 Shapes: n samples, l classes, z entries, p links.
@@ -23,17 +23,17 @@ _RANGE = (1e-3, 1 - 1e-3)
 
 
 def neighbors_say(entries: Entries, neighbors: Neighbors) -> np.ndarray:
-    """Log-likelihood of the neighbours' sets for every entry, up to a constant a sample, (z,).
+    """Log-likelihood of the neighbors' sets for every entry, up to a constant a sample, (z,).
 
-    A neighbour j of i at distance level t shares its class with probability rho_t. If so, its set
+    A neighbor j of i at distance level t shares its class with probability rho_t. If so, its set
     holds the true label y of i. If not, its set is any one that shares a label with i's, as all
-    neighbours' do; relative to the former case, its probability is (s_j - 1)/(l - 1) / q if it
+    neighbors' do; relative to the former case, its probability is (s_j - 1)/(l - 1) / q if it
     holds y and s_j/(l - 1) / q if not, q being the probability that the sets of two samples of
     different classes share a label.
 
-    y is not known, but all neighbours that share its class agree on it. So y and the reliabilities
-    are estimated in turns (expectation and maximisation): beliefs in y from the product over the
-    neighbours, rho_t as the expected share of the neighbours at level t that share a class.
+    y is not known, but all neighbors that share its class agree on it. So y and the reliabilities
+    are estimated in turns (expectation and maximization): beliefs in y from the product over the
+    neighbors, rho_t as the expected share of the neighbors at level t that share a class.
     """
     links = _Links(entries, neighbors)
     trust = np.full(_LEVELS, _FIRST)
@@ -45,7 +45,7 @@ def neighbors_say(entries: Entries, neighbors: Neighbors) -> np.ndarray:
 
 
 class _Links:
-    """The links between neighbours with their levels and chances, arrays of shape (p,)."""
+    """The links between neighbors with their levels and chances, arrays of shape (p,)."""
 
     def __init__(self, entries: Entries, neighbors: Neighbors) -> None:
         links = neighbors.links
@@ -62,13 +62,13 @@ class _Links:
         self.pairs = np.bincount(self.level[first], minlength=_LEVELS)
 
     def score(self, trust: np.ndarray) -> np.ndarray:
-        """Sum over the neighbours that hold the label of log(holds it / lacks it), (z,)."""
+        """Sum over the neighbors that hold the label of log(holds it / lacks it), (z,)."""
         rho = trust[self.level]
         gain = np.log((rho + (1 - rho) * self.holds) / ((1 - rho) * self.lacks))
         return np.bincount(self.source, weights=gain, minlength=self.n_entries)
 
     def expected_share(self, trust: np.ndarray, belief: np.ndarray) -> np.ndarray:
-        """Share of the neighbours of each level that are of their sample's class, expected."""
+        """Share of the neighbors of each level that are of their sample's class, expected."""
         rho = trust[self.level]
         same = belief[self.source] * rho / (rho + (1 - rho) * self.holds)
         total = np.bincount(self.level, weights=same, minlength=_LEVELS)
@@ -76,9 +76,9 @@ class _Links:
 
 
 def _ratios(neighbors: Neighbors, mine: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Squared distances in relation to the first sample that is no neighbour, mean of both sides.
+    """Squared distances in relation to the first sample that is no neighbor, mean of both sides.
 
-    Who has fewer than k others in his groups has no such sample; his farthest neighbour serves.
+    Who has fewer than k others in his groups has no such sample; his farthest neighbor serves.
     """
     distance = neighbors.links.data
     edge = neighbors.edge.copy()

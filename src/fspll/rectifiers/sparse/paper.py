@@ -1,6 +1,6 @@
 """The paper's rule for many samples: Eq. (1) to (3) entry by entry.
 
-The same equations as :mod:`fspll.rectifiers.paper`, with one difference: the k neighbours of a
+The same equations as :mod:`fspll.rectifiers.paper`, with one difference: the k neighbors of a
 sample are its nearest among the samples that share a candidate with it (see
 :mod:`fspll.rectifiers.sparse.grouped_neighbors`), not among all samples.
 
@@ -25,7 +25,7 @@ class SparseRectified(NamedTuple):
 
     prototypes: np.ndarray  # (l, m)
     present: np.ndarray  # (l,) bool
-    confidence: sparse.csr_array  # (n, l), stored at the candidates only; not normalised
+    confidence: sparse.csr_array  # (n, l), stored at the candidates only; not normalized
 
 
 def rectify_sparse(
@@ -47,9 +47,9 @@ def rectify_sparse(
     settings : Settings, optional
         The paper's by default.
     seed : int
-        Of the search for neighbours, where a class is too large to be searched whole.
+        Of the search for neighbors, where a class is too large to be searched whole.
     progress : callable, optional
-        Called with "neighbours" and then "round" when each is done.
+        Called with "neighbors" and then "round" when each is done.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def rectify_sparse(
     if spread and settings.n_iterations > 0:
         neighbors = nearest_in_groups(e, entries, settings.n_neighbors, seed)
         share = _shares(entries, neighbors, settings.manifold_weight)
-    tell(progress, "neighbours")
+    tell(progress, "neighbors")
     # A common shift changes nothing here and keeps float32 exact far from the origin.
     center = e.mean(axis=0, dtype=np.float64).astype(e.dtype)
     e = e - center

@@ -1,4 +1,4 @@
-"""What the catalogue says of data sets that are built in, absent and incomplete."""
+"""What the catalog says of data sets that are built in, absent and incomplete."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from fspll._common.errors import InputError
 from fspll._common.files import data_dir
-from fspll.datasets.catalogue import CATALOGUE, find_dataset, look_up
+from fspll.datasets.catalog import CATALOG, find_dataset, look_up
 
 
 def see(name, folder, thorough=True):
@@ -14,18 +14,18 @@ def see(name, folder, thorough=True):
 
 
 def test_every_entry_says_what_it_is():
-    assert list(CATALOGUE) == ["glyphs", "omniglot", "mini_imagenet", "lost", "MSRCv2"]
-    for dataset in CATALOGUE.values():
-        assert all((dataset.what, dataset.origin, dataset.licence, dataset.advice))
+    assert list(CATALOG) == ["glyphs", "omniglot", "mini_imagenet", "lost", "MSRCv2"]
+    for dataset in CATALOG.values():
+        assert all((dataset.what, dataset.origin, dataset.license, dataset.advice))
         assert "\n" not in dataset.what
 
 
 def test_only_omniglot_is_downloadable_and_over_https():
-    urls = [a.url for dataset in CATALOGUE.values() for a in dataset.archives]
+    urls = [a.url for dataset in CATALOG.values() for a in dataset.archives]
     assert len(urls) == 2
     for url in urls:
         assert url.startswith("https://raw.githubusercontent.com/brendenlake/omniglot/")
-    archives = CATALOGUE["omniglot"].archives
+    archives = CATALOG["omniglot"].archives
     assert sum(a.n_characters for a in archives) == 1623
     assert sum(a.n_alphabets for a in archives) == 50
 

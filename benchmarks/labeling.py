@@ -1,10 +1,10 @@
 """Labels of photos: ``fspll label`` against every partial-label method on the same features.
 
-    python benchmarks/labelling.py ROOT        # a folder in miniImageNet's layout; extra "photos"
+    python benchmarks/labeling.py ROOT        # a folder in miniImageNet's layout; extra "photos"
 
 For each number of classes and of extra labels, tasks of ten photos a class are drawn from the
 test classes; the figure is the share of these photos whose label is found. Results go to
-results/labelling-photos.json and .md; tasks that are there already are not repeated.
+results/labeling-photos.json and .md; tasks that are there already are not repeated.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from fspll.experiments.baselines import BASELINES
 from fspll.experiments.features import embed_images
 from fspll.experiments.statistics import signed_rank_p, summarize
 from fspll.labeling import label
-from fspll.tasks import Setting, TaskSource
+from fspll.tasks import TaskSettings, TaskSource
 
-OUT = Path(__file__).parents[1] / "results" / "labelling-photos"
+OUT = Path(__file__).parents[1] / "results" / "labeling-photos"
 SETTINGS = [(n_way, r) for n_way in (5, 10, 20) for r in (1, 2, 3)]
 N_SHOT = 10
 OURS = "fspll label"
@@ -48,7 +48,7 @@ def measure(root: Path, n_tasks: int) -> dict[str, dict[str, list[float]]]:
     data = load_mini_imagenet("test", root=root)
     features = embed_images(load_embedding("photos"), data).numpy()
     for n_way, r in SETTINGS:
-        setting = Setting(n_way, N_SHOT, 0, r)
+        setting = TaskSettings(n_way, N_SHOT, 0, r)
         tasks = TaskSource(data.labels, setting, 0, data.class_names).batch(range(n_tasks))
         found = shares.setdefault(f"{n_way} classes, r = {r}", {})
         for method in (OURS, *BASELINES):

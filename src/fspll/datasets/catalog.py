@@ -23,7 +23,7 @@ class DataSet:
     ----------
     name : str
         What ``fspll data get`` calls it.
-    what, origin, licence : str
+    what, origin, license : str
         One line each, for people.
     advice : str
         How to get it; ``{home}`` stands for the folder.
@@ -41,7 +41,7 @@ class DataSet:
     name: str
     what: str
     origin: str
-    licence: str
+    license: str
     advice: str
     inspect: Callable[[Mapping[str, Path], bool], str]
     folder: str = ""
@@ -84,12 +84,12 @@ def find_dataset(name: str) -> DataSet:
     >>> find_dataset("Mini-ImageNet").name
     'mini_imagenet'
     """
-    plain = {known.lower(): known for known in CATALOGUE}
+    plain = {known.lower(): known for known in CATALOG}
     asked = name.strip().lower().replace("-", "_")
     if asked in plain:
-        return CATALOGUE[plain[asked]]
+        return CATALOG[plain[asked]]
     close = get_close_matches(asked, plain, n=1)
-    hint = f"did you mean '{plain[close[0]]}'?" if close else f"known are {', '.join(CATALOGUE)}"
+    hint = f"did you mean '{plain[close[0]]}'?" if close else f"known are {', '.join(CATALOG)}"
     raise InputError(f"there is no data set called '{name}'; {hint}")
 
 
@@ -132,7 +132,7 @@ def _omniglot(archives: tuple[Archive, ...]) -> DataSet:
         name="omniglot",
         what="1623 handwritten characters of 50 alphabets, each drawn by 20 people",
         origin="Lake, Salakhutdinov and Tenenbaum (2015)",
-        licence="MIT",
+        license="MIT",
         advice="fetch it into {home} with: fspll data get omniglot",
         inspect=partial(inspect_omniglot, archives=archives),
         folder="omniglot",
@@ -147,7 +147,7 @@ def _mat(name: str, what: str) -> DataSet:
         name=name,
         what=what,
         origin="M.-L. Zhang's collection of partial-label data sets",
-        licence="academic use",
+        license="academic use",
         advice=f"not downloadable; place {file} by hand in {{home}}",
         inspect=inspect_mat,
         folder="pll",
@@ -155,14 +155,14 @@ def _mat(name: str, what: str) -> DataSet:
     )
 
 
-CATALOGUE: dict[str, DataSet] = {
+CATALOG: dict[str, DataSet] = {
     dataset.name: dataset
     for dataset in (
         DataSet(
             name="glyphs",
             what="characters drawn by code, for demonstrations and tests",
             origin="this package",
-            licence="MIT",
+            license="MIT",
             advice="nothing to fetch",
             inspect=lambda files, thorough: "drawn by code, nothing to fetch",
         ),
@@ -171,9 +171,9 @@ CATALOGUE: dict[str, DataSet] = {
             name="mini_imagenet",
             what="photos of 100 classes of ImageNet, in the usual split of 64, 16 and 20",
             origin="Vinyals et al. (2016); split of Ravi and Larochelle (2017)",
-            licence="ImageNet's terms of access",
+            license="ImageNet's terms of access",
             advice=(
-                "not downloadable because of ImageNet's licence; place images/ or images.zip, "
+                "not downloadable because of ImageNet's license; place images/ or images.zip, "
                 "train.csv, val.csv and test.csv in {home}"
             ),
             inspect=inspect_mini_imagenet,
