@@ -32,7 +32,7 @@ def annotation(number, *results, by=1, **more):
         "id": number,
         "completed_by": by,
         "result": list(results),
-        "was_canceled": False,
+        "was_cancelled": False,
     } | more
 
 
@@ -53,7 +53,7 @@ FULL = [
         {"image": "/data/upload/3/1f-a.png", "text": "one"},
         annotation(1, BOX, choices("cat", "lynx")),
         annotation(2, choices("cat"), by={"id": 7, "email": "a@b.c"}),
-        annotation(3, choices("yak"), was_canceled=True),
+        annotation(3, choices("yak"), was_cancelled=True),
     ),
     task(
         12,
@@ -61,7 +61,7 @@ FULL = [
         annotation(4, choices("dog")),
     ),
     task(13, {"image": "c.png", "text": "three"}),
-    task(14, {"image": "d.png", "text": "four"}, annotation(5, choices("yak"), was_canceled=True)),
+    task(14, {"image": "d.png", "text": "four"}, annotation(5, choices("yak"), was_cancelled=True)),
     task(15, {"image": "e.png", "text": "five"}, annotation(6)),
 ]
 EXPECTED = {"/data/upload/3/1f-a.png": {"cat": 2, "lynx": 1}, "set 1/b.png": {"dog": 1}}

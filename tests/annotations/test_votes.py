@@ -34,6 +34,12 @@ def test_an_annotator_counts_once_for_a_label(make, votes_of):
     assert votes_of(read_annotations(path)) == {"a": {"cat": 2, "dog": 1}}
 
 
+@pytest.mark.parametrize("column", ["labeled_by", "labelled_by", "labeler", "Labeller"])
+def test_both_spellings_name_the_annotator(make, votes_of, column):
+    path = make("l.csv", f"sample,{column},label\na,1,cat\na,2,dog\n")
+    assert votes_of(read_annotations(path)) == {"a": {"cat": 1, "dog": 1}}
+
+
 def test_repeated_names_need_an_annotator_or_a_rule(make, votes_of):
     path = make("l.csv", "sample,label\na,cat\nb,dog\na,cat\n")
     with pytest.raises(

@@ -97,7 +97,7 @@ def _choices(path: Path, tasks: list[str], number: int, task: Record) -> Iterato
             raise DataError(
                 f"{where}: annotations hold no results; export as JSON, not as a list of tasks"
             )
-        if annotation.get("was_canceled") or annotation.get("skipped"):
+        if annotation.get("was_cancelled") or annotation.get("skipped"):
             continue
         given: dict[str, list[str]] = {}
         for result in annotation.get("result") or []:
