@@ -4,7 +4,7 @@
     python benchmarks/asking.py photos --root FOLDER
 
 FOLDER holds photos in miniImageNet's layout. Tasks are drawn from test classes, their candidate
-sets evenly (r extra labels a sample). A simulated person answers with the true label; after every
+sets evenly (r extra labels per sample). A simulated person answers with the true label; after every
 few answers `fspll.labeling.label` runs again with all of them. Three ways to choose whom to ask:
 
 * review: the samples at the top of the review list, in its order;
@@ -34,7 +34,7 @@ from fspll.tasks import TaskSettings, TaskSource
 RESULTS = Path(__file__).parents[1] / "results"
 ENOUGH = 0.99
 STRATEGIES = ("review", "least sure", "random")
-SETTINGS = {  # classes, samples a class, extra labels a sample
+SETTINGS = {  # classes, samples per class, extra labels per sample
     "omniglot": [(5, 3, 3), (5, 5, 3), (10, 2, 3), (20, 2, 3)],
     "photos": [(5, 5, 2), (5, 10, 2), (10, 10, 2)],
 }

@@ -48,7 +48,7 @@ def seconds(work: Callable[[], object], repeats: int = 1) -> float:
 
 
 class Transcription:
-    """PL-AGGD as it is written down: a quadratic program a sample, and one for all confidences."""
+    """PL-AGGD as published: one quadratic program per sample, and one for all confidences."""
 
     def __init__(self, X: np.ndarray, mask: np.ndarray) -> None:
         from cvxopt import matrix, solvers, spmatrix
@@ -144,7 +144,7 @@ def compare_on_lost(path: Path, n_turns: int, repeats: int) -> dict[str, Any]:
 
 
 def make_task(n_way: int, n_shot: int, d: int = 64, r: int = 2, seed: int = 0) -> tuple[Any, ...]:
-    """Return Gaussian classes with candidate sets of r extra labels, and 15 queries a class."""
+    """Return Gaussian classes with candidate sets of r extra labels, and 15 queries per class."""
     rng = np.random.default_rng(seed)
     centers = rng.normal(size=(n_way, d))
     labels, truth = np.repeat(np.arange(n_way), n_shot), np.repeat(np.arange(n_way), 15)

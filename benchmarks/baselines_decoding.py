@@ -36,7 +36,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 class Loop:
-    """The predictions of a fitted PLECOC, a sample and a column at a time."""
+    """The predictions of a fitted PLECOC, one sample and one column at a time."""
 
     def __init__(self, fitted: PLECOC) -> None:
         self.fitted = fitted

@@ -2,7 +2,7 @@
 
     python benchmarks/baselines_few_shot.py [--tasks 200]
 
-5-way 5-shot tasks with r = 1, 2, 3 false labels a sample and 15 queries a class, on the features
+5-way 5-shot tasks with r = 1, 2, 3 false labels per sample and 15 queries per class, on features
 of the packaged network `omniglot-conv4`. These are the classes that the network was trained on, so
 features are better here than on new classes: compare the methods, not the level. Rows go to
 results/baselines-few-shot.json as they come; a second start goes on.

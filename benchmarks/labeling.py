@@ -2,7 +2,7 @@
 
     python benchmarks/labeling.py ROOT        # a folder in miniImageNet's layout; extra "photos"
 
-For each number of classes and of extra labels, tasks of ten photos a class are drawn from the
+For each number of classes and of extra labels, tasks of ten photos per class are drawn from the
 test classes; the figure is the share of these photos whose label is found. Results go to
 results/labeling-photos.json and .md; tasks that are there already are not repeated.
 """
@@ -62,7 +62,7 @@ def measure(root: Path, n_tasks: int) -> dict[str, dict[str, list[float]]]:
 
 
 def write(shares: dict[str, dict[str, list[float]]], name: str, n_tasks: int) -> None:
-    about = {"data": name, "encoder": "photos", "samples a class": N_SHOT, "seed": 0}
+    about = {"data": name, "encoder": "photos", "samples per class": N_SHOT, "seed": 0}
     text = json.dumps({**about, "tasks": n_tasks, "shares": shares}, indent=1)
     OUT.with_suffix(".json").write_text(text + "\n")
     methods = (OURS, *BASELINES)
@@ -81,8 +81,8 @@ def write(shares: dict[str, dict[str, list[float]]], name: str, n_tasks: int) ->
         lines.append(f"| {setting} | " + " | ".join(cells) + f" | {p:.1g} |")
     lines += [
         "",
-        f"{name}, {N_SHOT} photos a class, features of EfficientNet-Lite0, {n_tasks} tasks a line, "
-        "seed 0; share of right labels, mean ± 95% interval; p of the signed-rank test.",
+        f"{name}, {N_SHOT} photos per class, features of EfficientNet-Lite0, {n_tasks} tasks per "
+        "line, seed 0; share of right labels, mean ± 95% interval; p of the signed-rank test.",
     ]
     OUT.with_suffix(".md").write_text("\n".join(lines) + "\n")
 

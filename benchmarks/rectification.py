@@ -1,4 +1,4 @@
-"""Rectify a thousand tasks in one call: the paper's rule, a task at a time too, and the default.
+"""Rectify a thousand tasks in one call: the paper's rule, one task at a time too, and the default.
 
     python benchmarks/rectification.py [--tasks 1000] [--json FILE]
 
@@ -44,10 +44,10 @@ def seconds(work: Callable[[], object]) -> float:
 def measure(
     n_tasks: int, n_way: int, n_shot: int, m: int, r: int, repeats: int
 ) -> dict[str, float | int | str]:
-    """Time one call, a task at a time, and the plain equations, in turns."""
+    """Time one call, one task at a time, and the plain equations, in turns."""
     embeddings, candidates = make_tasks(n_tasks, n_way, n_shot, m, r)
     settings = Settings(n_neighbors=n_shot - 1)
-    some = min(n_tasks, 100)  # a task at a time needs no more to be timed
+    some = min(n_tasks, 100)  # one task at a time needs no more to be timed
     ways: dict[str, Callable[[], object]] = {
         "one_call_s": lambda: rectify(embeddings, candidates, settings),
         "task_at_a_time_s": lambda: [

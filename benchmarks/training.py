@@ -3,8 +3,8 @@
     pip install easyfsl      # optional; its row is left out when it is absent
     python benchmarks/training.py [--size 28] [--json FILE]
 
-An episode is 30-way with 5 support samples and 15 queries a class on Conv4. Every row has a process
-of its own, as a user would run it (ours sets the C library as ``fspll train`` does), and the rows
+An episode is 30-way with 5 support samples and 15 queries per class on Conv4. Every row has its own
+process, as a user would run it (ours sets the C library as ``fspll train`` does), and the rows
 take turns several times within one run; ratios are what counts. The limit is the time that one
 large matrix product takes for the same number of floating-point operations.
 """
