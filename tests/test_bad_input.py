@@ -490,10 +490,10 @@ def test_version_and_help(monkeypatch, capsys):
 
 
 def test_a_missing_package_says_how_to_install_it():
-    error = MissingPackageError("gradio", "app", "the web page")
+    error = MissingPackageError("distributed", "cluster", "the scheduler")
     assert isinstance(error, FsPLLError)
     assert isinstance(error, ImportError)
     assert str(error) == (
-        "the web page needs the package 'gradio', which is not installed; install it with: "
-        "pip install 'fspll[app]'"
+        "the scheduler needs the package 'distributed', which is not installed; install it with: "
+        "pip install 'fspll[cluster]'"
     )
