@@ -239,11 +239,11 @@ def test_drawings_are_scaled_without_echoes():
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (b"not an image", "cannot identify"),
-        (encode(Image.effect_noise((64, 64), 80), "JPEG")[:900], "truncated"),
-        (encode(Image.new("1", (10_000, 8_500))), "10000 x 8500 pixels are too many"),
+        (b"not an image", "is not a picture file"),
+        (encode(Image.effect_noise((64, 64), 80), "JPEG")[:900], "cannot be decoded, .*truncated"),
+        (encode(Image.new("1", (10_000, 8_500))), "has 10000 x 8500 pixels, more than"),
     ],
 )
 def test_unreadable_images_are_named(data, reason):
-    with pytest.raises(DataError, match=rf"row 7 is not a readable image: .*{reason}"):
+    with pytest.raises(DataError, match=rf"row 7 {reason}"):
         read_picture(data, "row 7", size=8, channels=1)

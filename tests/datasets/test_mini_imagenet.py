@@ -127,13 +127,16 @@ def test_bad_tables_are_named_by_row_and_column(root, part, text, message):
         load_mini_imagenet("train", root=root)
 
 
-@pytest.mark.parametrize("damage", ["truncated", "other bytes"])
-def test_bad_photos_are_named_by_row(root, damage):
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [("truncated", "cannot be decoded"), ("other bytes", "is not a picture file")],
+)
+def test_bad_photos_are_named_by_row(root, damage, message):
     path = root / "images" / "n04_1.jpg"
     path.write_bytes(path.read_bytes()[:-30] if damage == "truncated" else b"text")
     with pytest.raises(
         DataError,
-        match=r"test\.csv, row 5, column 'filename': 'n04_1\.jpg' in .* is not a readable image",
+        match=rf"test\.csv, row 5, column 'filename': 'n04_1\.jpg' in .* {message}",
     ):
         load_mini_imagenet("train", root=root)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from fspll._common.errors import DataError
+from fspll._common.pictures import has_picture_suffix
 from fspll.annotations.collecting import Opinion, collect
 from fspll.annotations.options import (
     ALTERNATIVE_NAMES,
@@ -67,12 +68,10 @@ def read_folder(root: Path, options: Options, alternatives: Path | None = None) 
 
 def _pictures(root: Path) -> Iterator[str]:
     """Yield the pictures' paths in the folder; hidden files and those of other kinds are left."""
-    from fspll.datasets.folders import SUFFIXES
-
     for folder, subfolders, files in os.walk(root):
         subfolders[:] = [name for name in subfolders if not name.startswith(".")]
         for name in files:
-            if name.startswith(".") or not name.lower().endswith(SUFFIXES):
+            if name.startswith(".") or not has_picture_suffix(name):
                 continue
             if Path(folder) == root:
                 raise DataError(

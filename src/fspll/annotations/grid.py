@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fspll._common.errors import DataError
+from fspll._common.pictures import has_picture_suffix
 from fspll.annotations.collecting import Opinion, collect
 from fspll.annotations.options import (
     ANNOTATOR_NAMES,
@@ -106,16 +107,10 @@ def describe(grid: Grid, options: Options, unnamed: list[str] | None = None) -> 
         names = list(unnamed or grid.where)
     else:
         names = grid.texts(sample, "name of a sample")
-        if files is None and all(map(_looks_like_a_picture, names)):
+        if files is None and all(map(has_picture_suffix, names)):
             files = names
     texts = None if text is None else grid.texts(text, "text")
     return Described(names, files, texts)
-
-
-def _looks_like_a_picture(name: str) -> bool:
-    from fspll.datasets.folders import SUFFIXES
-
-    return name.lower().endswith(SUFFIXES)
 
 
 def read_grid(grid: Grid, options: Options) -> Annotations:

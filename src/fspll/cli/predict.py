@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from fspll._common.errors import DataError, InputError
+from fspll._common.pictures import has_picture_suffix
 from fspll.cli.console import err, out
 
 if TYPE_CHECKING:
@@ -66,12 +67,8 @@ def _samples(files: list[Path], text: Path | None, features: Path | None) -> tup
 
 
 def _pictures(folder: Path) -> list[Path]:
-    from PIL import Image
-
-    Image.init()
-    known = set(Image.EXTENSION)
     found = sorted(
-        path for path in folder.rglob("*") if path.suffix.lower() in known and path.is_file()
+        path for path in folder.rglob("*") if has_picture_suffix(path.name) and path.is_file()
     )
     if not found:
         raise DataError(f"{folder} holds no pictures")

@@ -24,16 +24,15 @@ import numpy as np
 
 from fspll._common.errors import DataError
 from fspll._common.files import decoded_dir, write_beside
+from fspll._common.pictures import open_picture
 from fspll.datasets.archives import stamps
 from fspll.datasets.parts import remove_stale
 
 Progress = Callable[[int, int], None]
 Reader = Callable[[], np.ndarray]
 
-FORMAT_VERSION = 2  # raise it when decoding changes, and every cache is made anew
+FORMAT_VERSION = 3  # raise it when decoding changes, and every cache is made anew
 _MAX_PIXELS = 80_000_000  # of one picture before scaling; some small files unpack to far more
-# Plain raster formats only: some others that Pillow knows start outside programs.
-_FORMATS = ("PNG", "JPEG", "BMP", "GIF", "PPM", "TIFF", "WEBP")
 _BATCH = 256  # images decoded together; bounds the memory in flight
 
 
@@ -183,34 +182,24 @@ def read_picture(
 
     from PIL import Image, ImageOps
 
-    try:
-        with Image.open(io.BytesIO(data), formats=_FORMATS) as file:
-            if file.width * file.height > _MAX_PIXELS:
-                raise ValueError(f"{file.width} x {file.height} pixels are too many")
-            # A JPEG can be decoded at a fraction of its size; twice the goal loses nothing visible.
-            file.draft(None, (2 * size, 2 * size))
-            picture: Image.Image = file
-            if file.mode.startswith("I"):  # 16-bit gray, which convert() would clip, not scale
-                picture = Image.fromarray((np.asarray(file) >> 8).astype(np.uint8))
-            if "exif" in file.info:  # asked first: looking for it takes a quarter of the time
-                picture = ImageOps.exif_transpose(picture)
-            if picture.mode in ("RGBA", "LA", "PA") or "transparency" in picture.info:
-                paper = Image.new("RGBA", picture.size, "white")
-                picture = Image.alpha_composite(paper, picture.convert("RGBA"))
-            picture = picture.convert("L" if channels == 1 else "RGB")
-            # Lanczos keeps the detail of photos. Its second lobe draws faint echoes beside every
-            # stroke, though: on Omniglot 12% of the pixels get a value of 1 to 30. A box takes the
-            # mean of the pixels below it, each used once, so that clean paper stays 0 (0.7% of the
-            # pixels are that faint, all of them rims of ink; bicubic 3%, Hamming 5%) and strokes
-            # stay solid and unbroken. Nearest, which Pillow takes for 1-bit drawings whatever it is
-            # asked for, and much few-shot code with it, tears one drawing in a hundred to pieces.
-            filters = Image.Resampling
-            method = filters.BOX if drawing else filters.LANCZOS
-            return np.asarray(ImageOps.fit(picture, (size, size), method))
-    except Exception as error:
-        # Pillow's decoders raise OSError, SyntaxError, ValueError, struct.error and others for
-        # damaged files; whichever it is, the file is what the reader has to look at.
-        raise DataError(f"{where} is not a readable image: {error}") from error
+    # Twice the goal loses nothing visible.
+    with open_picture(io.BytesIO(data), where, min_side=2 * size, max_pixels=_MAX_PIXELS) as file:
+        picture: Image.Image = file
+        if file.mode.startswith("I"):  # 16-bit gray, which convert() would clip, not scale
+            picture = Image.fromarray((np.asarray(file) >> 8).astype(np.uint8))
+        if picture.mode in ("RGBA", "LA", "PA") or "transparency" in picture.info:
+            paper = Image.new("RGBA", picture.size, "white")
+            picture = Image.alpha_composite(paper, picture.convert("RGBA"))
+        picture = picture.convert("L" if channels == 1 else "RGB")
+        # Lanczos keeps the detail of photos. Its second lobe draws faint echoes beside every
+        # stroke, though: on Omniglot 12% of the pixels get a value of 1 to 30. A box takes the
+        # mean of the pixels below it, each used once, so that clean paper stays 0 (0.7% of the
+        # pixels are that faint, all of them rims of ink; bicubic 3%, Hamming 5%) and strokes
+        # stay solid and unbroken. Nearest, which Pillow takes for 1-bit drawings whatever it is
+        # asked for, and much few-shot code with it, tears one drawing in a hundred to pieces.
+        filters = Image.Resampling
+        method = filters.BOX if drawing else filters.LANCZOS
+        return np.asarray(ImageOps.fit(picture, (size, size), method))
 
 
 @contextmanager

@@ -8,11 +8,10 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from fspll._common.errors import DataError, InputError
+from fspll._common.pictures import SUFFIXES, has_picture_suffix
 from fspll.datasets.archives import Source, open_source
 from fspll.datasets.cache import CacheEntry, Decoded, Progress, read_picture
 from fspll.datasets.images import ImageSet
-
-SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".ppm", ".pgm", ".tif", ".tiff", ".webp")
 
 
 def load_image_folder(
@@ -71,7 +70,7 @@ def _decode(
     with open_source(root) as source:
         images: dict[str, list[str]] = {}
         for name in source.names:
-            if not name.lower().endswith(SUFFIXES):
+            if not has_picture_suffix(name):
                 continue
             folder = PurePosixPath(name).parent.as_posix()
             if folder == ".":

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from fspll._common.errors import InputError, InputTypeError
+from fspll._common.pictures import damaged, open_picture
 
 CHANNEL_COUNTS = (1, 3, 4)
 NOTHING = "X is empty; at least one picture is needed"
@@ -21,7 +22,7 @@ _SLACK = 1e-6  # rounding of a user's own resizing may leave [0, 1] by this much
 
 
 def collect_pictures(X: Any) -> np.ndarray | list[Any]:
-    """Return X as an array or a list with one item a picture; refuse one picture alone.
+    """Return X as an array or a list with one item per picture; refuse one picture alone.
 
     Nothing is decoded or copied here, so that X can be cut into batches first.
     """
@@ -87,7 +88,7 @@ def read_pictures(
 
 
 def is_pil_image(value: Any) -> bool:
-    """Say whether this is a PIL image; Pillow is not imported for it."""
+    """Tell whether this is a PIL image; Pillow is not imported for it."""
     # A PIL image can only exist once its module has been imported.
     module = sys.modules.get("PIL.Image")
     return module is not None and isinstance(value, module.Image)
@@ -165,9 +166,15 @@ def _without_alpha(stack: np.ndarray) -> np.ndarray:
 
 def _as_array(picture: Any, name: str) -> np.ndarray:
     if isinstance(picture, str | Path):
-        return _read_file(Path(picture), name)
+        with open_picture(Path(picture), name) as opened:
+            return _decode(opened)
     if is_pil_image(picture):
-        return _decode(picture, name)
+        from PIL import ImageOps
+
+        try:  # it may belong to a file of which nothing but the header was read so far
+            return _decode(ImageOps.exif_transpose(picture))
+        except Exception as error:
+            raise InputError(damaged(name, error)) from error
     if isinstance(picture, torch.Tensor):
         picture = picture.detach().cpu()
         return (picture.float() if picture.is_floating_point() else picture).numpy()
@@ -178,43 +185,12 @@ def _as_array(picture: Any, name: str) -> np.ndarray:
     )
 
 
-def _read_file(path: Path, name: str) -> np.ndarray:
-    from PIL import Image
-
-    try:
-        image = Image.open(path)
-    except FileNotFoundError as error:
-        raise InputError(f"{name} does not exist") from error
-    except IsADirectoryError as error:
-        raise InputError(f"{name} is a folder, not a picture file") from error
-    except Image.UnidentifiedImageError as error:
-        raise InputError(
-            f"{name} is not a picture file, or is of a format that Pillow cannot read"
-        ) from error
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise InputError(f"{name} cannot be opened: {error}") from error
-    with image:
-        return _decode(image, name)
-
-
-def _decode(image: Any, name: str) -> np.ndarray:
-    """Return a PIL image as an array (H, W) or (H, W, C), turned the way its camera says."""
-    from PIL import ImageOps
-
-    # A damaged file makes Pillow's many decoders raise nearly any kind of error, among them
-    # OSError, SyntaxError, ValueError and struct.error; each of them means the same to the user.
-    try:
-        image.load()
-        image = ImageOps.exif_transpose(image)
-        if image.mode.startswith("I"):  # 16 bits a pixel, or 32 that hold 16
-            return np.asarray(image).astype(np.float32) / np.float32(65535)
-        if "transparency" in image.info or image.mode in ("LA", "PA", "RGBA", "RGBa"):
-            image = image.convert("RGBA")
-        elif image.mode not in ("1", "L", "F", "RGB"):
-            image = image.convert("RGB")
-        return np.asarray(image)
-    except Exception as error:
-        reason = str(error) or type(error).__name__
-        raise InputError(
-            f"{name} cannot be decoded, so it is damaged or cut short ({reason})"
-        ) from error
+def _decode(image: Any) -> np.ndarray:
+    """Return a PIL image as an array (H, W) or (H, W, C)."""
+    if image.mode.startswith("I"):  # 16 bits per pixel, or 32 that hold 16
+        return np.asarray(image).astype(np.float32) / np.float32(65535)
+    if "transparency" in image.info or image.mode in ("LA", "PA", "RGBA", "RGBa"):
+        image = image.convert("RGBA")
+    elif image.mode not in ("1", "L", "F", "RGB"):
+        image = image.convert("RGB")
+    return np.asarray(image)

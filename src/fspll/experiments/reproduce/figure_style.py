@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fspll._common.errors import MissingPackageError
+from fspll._common.pictures import open_picture
 from fspll.experiments.reproduce.grid_rows import Row, half_width
 from fspll.experiments.reproduce.rows import CEILING, DEFAULT
 from fspll.experiments.statistics import Summary
@@ -110,7 +111,8 @@ def _smaller(png: io.BytesIO) -> bytes:
     from PIL import Image
 
     file = io.BytesIO()
-    image = Image.open(png).convert("RGB").quantize(128, dither=Image.Dither.NONE)
+    with open_picture(png, "the figure") as opened:
+        image = opened.convert("RGB").quantize(128, dither=Image.Dither.NONE)
     image.save(file, format="png", optimize=True)
     return file.getvalue()
 

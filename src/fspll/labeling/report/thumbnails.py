@@ -8,6 +8,9 @@ import warnings
 from pathlib import Path
 from typing import NamedTuple
 
+from fspll._common.errors import DataError
+from fspll._common.pictures import open_picture
+
 SIDE = 96  # pixels
 _QUALITY = 72
 
@@ -21,21 +24,19 @@ class Thumbnail(NamedTuple):
 
 
 def thumbnail(path: Path, side: int = SIDE) -> Thumbnail | None:
-    """Return a copy of a picture of at most ``side`` pixels a side, or None if there is none.
+    """Return a copy of a picture of at most ``side`` pixels per side, or None if there is none.
 
     Drawings with few tones are smaller as PNG and photos as JPEG: the smaller one is taken.
     Nothing of the file but its pixels gets into the copy: no place, no camera, no comment.
     """
-    from PIL import Image, ImageOps
+    from PIL import Image
 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the encoder has read it already, and said what it saw
-            with Image.open(path) as opened:
-                opened.draft("RGB", (2 * side, 2 * side))  # decodes a large JPEG at a fraction
-                image = ImageOps.exif_transpose(opened)
-                image = _in_eight_bits(image)
-    except Exception:  # Pillow's decoders raise nearly anything; a report can do without a picture
+            with open_picture(path, str(path), min_side=2 * side) as opened:
+                image = _in_eight_bits(opened)
+    except DataError:  # a report can do without a picture
         return None
     image.thumbnail((side, side), Image.Resampling.LANCZOS)
     written = []
@@ -52,7 +53,7 @@ def _in_eight_bits(image):  # type: ignore[no-untyped-def]
     """Return a PIL image as gray or color on white paper, without anything around the pixels."""
     from PIL import Image
 
-    if image.mode.startswith("I"):  # 16 bits a pixel, or 32 that hold 16
+    if image.mode.startswith("I"):  # 16 bits per pixel, or 32 that hold 16
         image = image.convert("I").point(lambda value: value / 257).convert("L")
     elif image.mode == "F":
         image = image.point(lambda value: value * 255).convert("L")
