@@ -198,9 +198,10 @@ TABLE = {
         lambda _: fitted().predict([[1.0]]),
         "X has 1 features, but FsPLLClassifier is expecting 2 features as input.",
     ),
-    "score with candidate sets": (
-        lambda _: fitted().score([[0.0, 0.0]], [{"a", "b"}]),
-        "score compares with true labels; candidate sets do not say which label is right",
+    "score with too few candidate sets": (
+        lambda _: fitted().score([[0.0, 0.0], [1.0, 1.0]], [{"a", "b"}]),
+        "Found input variables with inconsistent numbers of samples: X has 2 rows but y has 1 "
+        "candidate sets",
     ),
     "missing picture": (missing_picture, "picture 0 ({folder}/a.png) does not exist"),
     "cut picture": (
@@ -285,9 +286,9 @@ TABLE = {
         lambda _: PLLEAF().fit([[0.0], [np.nan]], ["a", "b"]),
         "Input X contains NaN at row 1, feature 0; every feature must be a known number",
     ),
-    "PL-LEAF scored with candidate sets": (
-        lambda _: PLLEAF().fit([[0.0], [1.0]], ["a", "b"]).score([[0.0]], [{"a", "b"}]),
-        "score compares with true labels; candidate sets do not say which label is right",
+    "PL-LEAF scored with a mask of other classes": (
+        lambda _: PLLEAF().fit([[0.0], [1.0]], ["a", "b"]).score([[0.0]], np.eye(3)[:1]),
+        "classes name 2 labels but the candidates have 3 columns",
     ),
     "unknown metric": (
         lambda _: Settings(metric="cosine"),

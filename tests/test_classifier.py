@@ -673,20 +673,20 @@ def test_predict_refuses(X, message):
 @pytest.mark.parametrize(
     "y",
     [
-        GOOD_Y,
-        [["a"], ["a", "b"]],
-        [("a",), "b"],
-        np.array([[1, 0], [1, 1]]),
-        sparse.csr_array([[1, 0], [1, 1]]),
-        Candidates.read(GOOD_Y),
+        [{"b"}, {"a", "b"}],
+        [["b"], ["a", "b"]],
+        [("b",), "b"],
+        np.array([[0, 1], [1, 1]]),
+        sparse.csr_array([[0, 1], [1, 1]]),
+        Candidates.read([{"b"}, {"a", "b"}]),
     ],
     ids=["sets", "lists", "tuple", "mask", "sparse", "Candidates"],
 )
-def test_score_refuses_candidate_sets(y):
-    clf = FsPLLClassifier().fit(GOOD_X, GOOD_Y)
-    message = "score compares with true labels; candidate sets do not say which label is right"
-    with pytest.raises(InputTypeError, match=message):
-        clf.score(GOOD_X, y)
+def test_score_against_candidate_sets_counts_hits(y):
+    """The samples are predicted to be a and b; a is no candidate of the first."""
+    clf = FsPLLClassifier().fit(GOOD_X, ["a", "b"])
+    assert clf.score(GOOD_X, y) == 0.5
+    assert clf.score(GOOD_X, y, sample_weight=[1, 3]) == 0.75
 
 
 def test_score():

@@ -19,7 +19,12 @@ from fspll._common.arguments import is_number
 from fspll._common.devices import choose_device
 from fspll._common.errors import InputError, InputTypeError
 from fspll.candidates import Candidates
-from fspll.candidates.estimators import accuracy, check_lengths, checked_vectors, true_labels
+from fspll.candidates.estimators import (
+    check_lengths,
+    checked_vectors,
+    read_target,
+    score_predictions,
+)
 from fspll.embeddings import Embedding, load_embedding
 from fspll.rectifiers.evidence import ClassModel, EvidenceSettings, sharpness_for, weigh_evidence
 from fspll.rectifiers.paper import Settings, class_probabilities, exact_distances, rectify
@@ -259,18 +264,19 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the share of samples whose *true* label is predicted; abstaining is no hit.
 
+        Where only candidate sets are known, as in ``cross_val_score`` on partial labels, it is the
+        share of *candidate hits*: samples whose predicted label is among their candidates. For sets
+        of one the two are equal.
+
         Parameters
         ----------
         X : samples, as in :meth:`predict`
-        y : true labels of shape (n,)
+        y : true labels of shape (n,), or candidate sets as in :meth:`fit`
         sample_weight : array of shape (n,), optional
         """
-        truth = true_labels(y)
-        predicted = self.predict(X)
-        if self.reject is not None:
-            hits = np.array([a == b for a, b in zip(predicted, truth, strict=True)], dtype=float)
-            return float(np.average(hits, weights=sample_weight))
-        return accuracy(truth, predicted, sample_weight)
+        check_is_fitted(self, "prototypes_")
+        target = read_target(y, self.classes_)
+        return score_predictions(target, self.predict(X), sample_weight)
 
     def save(self, path: Path | str) -> None:
         """Write the fitted classifier, with its network, to one file without any pickle.

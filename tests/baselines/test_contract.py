@@ -14,8 +14,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 import fspll.baselines
-from fspll._common.errors import CandidateError, InputError, InputTypeError
-from fspll.baselines import PALOC, PLECOC, PLKNN
+from fspll._common.errors import CandidateError, InputError
+from fspll.baselines import BASELINES, PALOC, PLECOC, PLKNN
 from fspll.baselines.base import _statistics, random_generator
 from fspll.candidates import Candidates, corrupt
 
@@ -61,9 +61,13 @@ def test_no_other_check_is_left_out(method):
 
 
 def test_public_names():
-    assert dir(fspll.baselines) == sorted(fspll.baselines.__all__) == sorted(fspll.baselines._HOME)
-    for name in ("PLECOC", "PALOC", "PLKNN"):
-        assert getattr(fspll.baselines, name).__name__ == name
+    assert dir(fspll.baselines) == sorted(fspll.baselines.__all__)
+    classes = {name: BASELINES.get(name) for name in BASELINES}
+    assert list(classes) == ["PL-AGGD", "PALOC", "PL-ECOC", "PL-LEAF", "PL-KNN"]
+    for name, kind in classes.items():
+        assert kind.__name__ == name.replace("-", "")
+        assert getattr(fspll.baselines, kind.__name__) is kind
+    assert {kind.__name__ for kind in classes.values()} | {"BASELINES"} == set(dir(fspll.baselines))
     with pytest.raises(AttributeError, match=r"'fspll\.baselines' has no attribute 'PLMAGIC'"):
         fspll.baselines.PLMAGIC  # noqa: B018
 
@@ -252,10 +256,8 @@ def test_unusable_parameters(estimator, message):
     assert not hasattr(estimator, "classes_")
 
 
-def test_score_takes_true_labels_only(method):
+def test_score_against_true_labels(method):
     method.fit(GOOD_X, GOOD_Y)
-    with pytest.raises(InputTypeError, match="score compares with true labels; candidate sets"):
-        method.score(GOOD_X, Candidates.read(GOOD_Y))
     with pytest.raises(InputError, match="inconsistent numbers of samples"):
         method.score(GOOD_X, ["a"])
     assert method.score(GOOD_X, ["new", "other"], sample_weight=[1, 7]) == 0

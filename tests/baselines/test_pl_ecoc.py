@@ -157,7 +157,7 @@ def test_the_whole_method_by_a_plain_loop():
     sets = random_sets(80, 14, 1)
     X, new = samples(sets), samples(random_sets(15, 14, 1, seed=1))
     clf = PLECOC(random_state=0, scale="none").fit(X, sets)
-    assert (clf.rung_, clf.n_columns_) == (1, ceil(10 * log2(14)))
+    assert (clf.fallback_level_, clf.n_columns_) == (1, ceil(10 * log2(14)))
     code = clf.coding_matrix_
     machines = []
     for column in code.T:
@@ -179,13 +179,13 @@ def test_the_whole_method_by_a_plain_loop():
 
 
 @pytest.mark.parametrize(
-    ("n", "n_classes", "r", "rung", "n_columns"),
+    ("n", "n_classes", "r", "level", "n_columns"),
     [(60, 14, 1, 1, 39), (25, 5, 0, 2, 15), (25, 5, 2, 3, 10), (25, 5, 4, 4, 0), (9, 2, 0, 2, 1)],
 )
-def test_the_ladder(n, n_classes, r, rung, n_columns):
+def test_the_fallback_levels(n, n_classes, r, level, n_columns):
     sets = random_sets(n, n_classes, r)
     clf = PLECOC(random_state=0).fit(samples(sets), sets)
-    assert (clf.rung_, clf.n_columns_) == (rung, n_columns)
+    assert (clf.fallback_level_, clf.n_columns_) == (level, n_columns)
     assert clf.coding_matrix_.shape == clf.performance_.shape == (n_classes, n_columns)
     assert set(np.unique(clf.coding_matrix_)) <= {-1, 1}
 
@@ -194,9 +194,9 @@ def test_classes_with_the_same_code_need_other_splits():
     # Only {0, 1, 2} against {3} is decided by whole sets; it cannot tell 0, 1 and 2 apart.
     sets = np.array([[1, 1, 1, 0], [1, 1, 1, 0], [0, 0, 0, 1], [0, 0, 0, 1]])
     X = samples(sets)
-    assert PLECOC(random_state=0).fit(X, sets).rung_ == 3
+    assert PLECOC(random_state=0).fit(X, sets).fallback_level_ == 3
     one = PLECOC(random_state=0, n_columns=1).fit(X, sets)
-    assert (one.rung_, one.n_columns_) == (2, 1)
+    assert (one.fallback_level_, one.n_columns_) == (2, 1)
 
 
 def test_absent_classes_have_no_code():

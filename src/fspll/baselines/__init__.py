@@ -1,41 +1,50 @@
 """Partial-label learners from the literature, as scikit-learn estimators.
 
 They learn from candidate sets as :class:`fspll.FsPLLClassifier` does and take the same ``y``, but
-were made for many samples a class.
+were made for many samples per class. :data:`BASELINES` has them by the name that papers use; other
+packages add theirs through the entry-point group "fspll.baselines".
 
->>> from fspll.baselines import PLKNN
+>>> from fspll.baselines import BASELINES, PLKNN
 >>> clf = PLKNN().fit([[0.0], [0.1], [1.0]], [{"a", "b"}, {"a"}, {"b"}])
 >>> clf.predict([[0.2]]).tolist()
 ['a']
+>>> BASELINES.get("pl-knn")
+<class 'fspll.baselines.pl_knn.PLKNN'>
 """
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from fspll._common.registry import Registry
+
 if TYPE_CHECKING:
+    from fspll.baselines.base import PartialLabelClassifier
     from fspll.baselines.paloc import PALOC
     from fspll.baselines.pl_aggd import PLAGGD
     from fspll.baselines.pl_ecoc import PLECOC
     from fspll.baselines.pl_knn import PLKNN
     from fspll.baselines.pl_leaf import PLLEAF
 
-# Where each method lives; one is imported when it is first used.
-_HOME = {
-    "PALOC": "fspll.baselines.paloc",
-    "PLAGGD": "fspll.baselines.pl_aggd",
-    "PLECOC": "fspll.baselines.pl_ecoc",
-    "PLKNN": "fspll.baselines.pl_knn",
-    "PLLEAF": "fspll.baselines.pl_leaf",
-}
+# By place, so that only the methods that are asked for are imported.
+BASELINES: Registry[type[PartialLabelClassifier]] = Registry(
+    "baseline",
+    "fspll.baselines",
+    {
+        "PL-AGGD": "fspll.baselines.pl_aggd:PLAGGD",
+        "PALOC": "fspll.baselines.paloc:PALOC",
+        "PL-ECOC": "fspll.baselines.pl_ecoc:PLECOC",
+        "PL-LEAF": "fspll.baselines.pl_leaf:PLLEAF",
+        "PL-KNN": "fspll.baselines.pl_knn:PLKNN",
+    },
+)
 
-__all__ = ["PALOC", "PLAGGD", "PLECOC", "PLKNN", "PLLEAF"]
+__all__ = ["BASELINES", "PALOC", "PLAGGD", "PLECOC", "PLKNN", "PLLEAF"]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
+    if name in __all__:
+        return BASELINES.get(next(known for known in BASELINES if known.replace("-", "") == name))
     raise AttributeError(f"module 'fspll.baselines' has no attribute {name!r}")
 
 

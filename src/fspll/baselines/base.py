@@ -5,7 +5,7 @@ Shapes: n samples, d features, l classes; a mask is ``(n, l)`` bool.
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -15,10 +15,10 @@ from fspll._common.arguments import check_choice, is_integer
 from fspll._common.errors import InputError
 from fspll.candidates import Candidates
 from fspll.candidates.estimators import (
-    accuracy,
     check_lengths,
     checked_vectors,
-    true_labels,
+    read_target,
+    score_predictions,
 )
 
 SCALES = ("standard", "minmax", "none")
@@ -52,6 +52,9 @@ class PartialLabelClassifier(ClassifierMixin, BaseEstimator):
     n_features_in_ : int
         Number of features d.
     """
+
+    revision: ClassVar[str] = "1"
+    """Changed whenever the method computes something else, so that kept results are not reused."""
 
     scale: str
     classes: Any
@@ -93,14 +96,20 @@ class PartialLabelClassifier(ClassifierMixin, BaseEstimator):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the share of samples whose *true* label is predicted.
 
+        Where only candidate sets are known, as in ``cross_val_score`` on partial labels, it is the
+        share of *candidate hits*: samples whose predicted label is among their candidates. For sets
+        of one the two are equal; larger sets are easier to hit, so scores compare methods on the
+        same sets and say nothing of accuracy by themselves.
+
         Parameters
         ----------
         X : array of shape (n, d)
-        y : true labels of shape (n,)
+        y : true labels of shape (n,), or candidate sets as in :meth:`fit`
         sample_weight : array of shape (n,), optional
         """
-        truth = true_labels(y)
-        return accuracy(truth, self.predict(X), sample_weight)
+        check_is_fitted(self, "scale_")
+        target = read_target(y, self.classes_)
+        return score_predictions(target, self.predict(X), sample_weight)
 
     # ---------------------------------------------------------------- for the methods
 
@@ -131,8 +140,8 @@ class PartialLabelClassifier(ClassifierMixin, BaseEstimator):
         return np.where(present, scores, -np.inf)
 
     def _scaled(self, X: np.ndarray) -> np.ndarray:
-        # A new sample may lie very many deviations away from a feature that hardly varied. Up to
-        # here even products of two distances stay finite.
+        # A new sample may lie very many standard deviations away from a feature that hardly varied.
+        # Up to here even products of two distances stay finite.
         with np.errstate(over="ignore"):
             return np.clip((X - self.mean_) / self.scale_, -_FARTHEST, _FARTHEST)
 

@@ -36,13 +36,13 @@ class PLECOC(PartialLabelClassifier):
     fits the outputs f_t of the machines best, argmin_j sum_t H_jt exp(-f_t M_jt), where H_jt tells
     how well machine t does on the samples that have j as a candidate.
 
-    A split is usable when at least a tenth of the samples lie on a side, and at least one on each.
-    With small training sets or large candidate sets there may be none. The method then climbs down
-    a ladder of ours, and ``rung_`` tells where it stopped: (1) splits are drawn; (2) with up to 12
-    classes all splits are looked at, and L of the usable ones drawn; (3) when there are none, or
-    they leave two classes with the same code, a sample belongs to the side of most of its
-    candidates and weighs less the less clear that is; (4) when even then one side is always empty,
-    nearest class mean.
+    A split is usable when at least a tenth of the samples lie on one of its sides, and at least one
+    sample on each. With small training sets or large candidate sets there may be none. The method
+    then falls back in steps of ours, and ``fallback_level_`` tells how far: (1) splits are drawn at
+    random; (2) with up to 12 classes all splits are enumerated, and L of the usable ones drawn;
+    (3) when there are none, or they leave two classes with the same code, a sample belongs to the
+    side of most of its candidates, with a smaller weight the less clear that is; (4) when even then
+    one side is always empty, nearest class mean.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class PLECOC(PartialLabelClassifier):
         H with rows that sum to one.
     n_columns_ : int
         The L that was used.
-    rung_ : int
+    fallback_level_ : int
         1 to 4, see above.
     labels_ : ndarray of shape (n,)
         The training samples, disambiguated afterwards: the candidate with the highest score. The
@@ -112,14 +112,14 @@ class PLECOC(PartialLabelClassifier):
     def _fit(self, X: np.ndarray, mask: np.ndarray) -> None:
         present = np.flatnonzero(mask.any(axis=0))
         sets = mask[:, present]
-        columns, self.rung_ = self._draw(sets)
+        columns, self.fallback_level_ = self._draw(sets)
         self.n_columns_ = len(columns)
         self.coding_matrix_ = np.zeros((mask.shape[1], len(columns)), dtype=np.int8)
         self.coding_matrix_[present] = np.where(columns.T, 1, -1)
         self.performance_ = np.zeros(self.coding_matrix_.shape)
         self._present, self._means = present, class_means(X, mask)
         self._machines = KernelMachines(X, self.kernel, self.C)
-        make = _weighted_problem if self.rung_ == 3 else _strict_problem
+        make = _weighted_problem if self.fallback_level_ == 3 else _strict_problem
         outputs = self._machines.train(make(sets, column) for column in columns)
         self.performance_[present] = performance(outputs, sets, self.coding_matrix_[present])
         scores = self._decoded(outputs) if len(columns) else mean_scores(X, self._means)
@@ -137,7 +137,7 @@ class PLECOC(PartialLabelClassifier):
         return scores
 
     def _draw(self, sets: np.ndarray) -> tuple[np.ndarray, int]:
-        """Return the columns, of shape (L, l) without absent classes, and the rung."""
+        """Return the columns, of shape (L, l) without absent classes, and the fallback level."""
         n, n_classes = sets.shape
         rng = random_generator(self.random_state)
         if n_classes > 1:
@@ -157,7 +157,7 @@ def performance(outputs: np.ndarray, sets: np.ndarray, code: np.ndarray) -> np.n
 
     It is the share of *all* samples with candidate j, used in training or not, on which machine t
     gives the sign of the code; then rows are divided by their sum. A class on which every machine
-    fails weighs all alike.
+    fails weights all alike.
 
     Parameters
     ----------

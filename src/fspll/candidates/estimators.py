@@ -1,4 +1,4 @@
-"""What every estimator of the package does alike: reading X, and scoring against true labels.
+"""What every estimator of the package does alike: reading X, and scoring.
 
 Shapes: n samples, d features.
 """
@@ -13,8 +13,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.metrics import accuracy_score
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_consistent_length, validate_data
 
+from fspll._common.arguments import is_flag, is_number
 from fspll._common.errors import InputError, InputTypeError
 from fspll.candidates import Candidates
 from fspll.candidates.labels import SET_TYPES, label_column
@@ -75,7 +76,7 @@ def largest_coordinate(n_features: int, dtype: Any) -> float:
 
 
 def check_lengths(n_samples: int, candidates: Candidates) -> None:
-    """Raise unless there is one candidate set a sample."""
+    """Raise unless there is one candidate set per sample."""
     if len(candidates) != n_samples:
         raise InputError(
             f"Found input variables with inconsistent numbers of samples: X has "
@@ -83,19 +84,57 @@ def check_lengths(n_samples: int, candidates: Candidates) -> None:
         )
 
 
-def true_labels(y: Any) -> np.ndarray:
-    """Return true labels as an array of shape (n,); refuse candidate sets."""
-    if _holds_candidate_sets(y):
-        raise InputTypeError(
-            "score compares with true labels; candidate sets do not say which label is right"
-        )
-    return label_column(np.asarray(y) if hasattr(y, "__array__") else y)
+def read_target(y: Any, classes: np.ndarray) -> np.ndarray | Candidates:
+    """Return what predictions are scored against: true labels of shape (n,), or candidate sets.
+
+    Parameters
+    ----------
+    y : labels of shape (n,), or candidate sets as in :meth:`fspll.candidates.Candidates.read`
+        Sets may name labels that are no class of the estimator, as a held-out fold can; no
+        prediction hits those.
+    classes : array of shape (l,)
+        The classes of the estimator, for the columns of a mask.
+    """
+    if not _holds_candidate_sets(y):
+        return label_column(np.asarray(y) if hasattr(y, "__array__") else y)
+    return Candidates.read(y, classes if _is_bare_mask(y) else None)
 
 
-def accuracy(truth: np.ndarray, predicted: np.ndarray, sample_weight: Any = None) -> float:
-    """Return the share of hits."""
+def score_predictions(
+    target: np.ndarray | Candidates, predicted: np.ndarray, sample_weight: Any = None
+) -> float:
+    """Return the share of predictions that are right, or that are among the candidates.
+
+    Parameters
+    ----------
+    target : array of shape (n,) or Candidates
+        What :func:`read_target` returned.
+    predicted : array of shape (n,)
+        Predicted labels; None, where an estimator abstains, is never a hit.
+    sample_weight : array of shape (n,), optional
+
+    Examples
+    --------
+    >>> sets = read_target([{"a", "b"}, {"a"}], np.array(["a", "b"]))
+    >>> score_predictions(sets, np.array(["b", "b"]))
+    0.5
+    """
+    if isinstance(target, Candidates):
+        check_lengths(len(predicted), target)
+        column = {label: index for index, label in enumerate(target.classes.tolist())}
+        sets = np.split(target.matrix.indices, target.matrix.indptr[1:-1])
+        hits = [
+            column.get(label) in row for label, row in zip(predicted.tolist(), sets, strict=True)
+        ]
+    elif predicted.dtype == object:
+        with own_errors():
+            check_consistent_length(target, predicted)
+        hits = [a == b for a, b in zip(predicted, target, strict=True)]
+    else:
+        with own_errors():
+            return float(accuracy_score(target, predicted, sample_weight=sample_weight))
     with own_errors():
-        return accuracy_score(truth, predicted, sample_weight=sample_weight)
+        return float(accuracy_score(np.ones(len(hits), bool), hits, sample_weight=sample_weight))
 
 
 def _holds_candidate_sets(y: Any) -> bool:
@@ -106,3 +145,15 @@ def _holds_candidate_sets(y: Any) -> bool:
         if y.ndim == 2:
             return y.shape[1] > 1
     return isinstance(y, Iterable) and any(isinstance(label, SET_TYPES) for label in y)
+
+
+def _is_bare_mask(y: Any) -> bool:
+    """Tell a 0/1 mask whose columns have no names from everything else that holds sets."""
+    if isinstance(y, Candidates) or hasattr(y, "columns"):
+        return False
+    if sparse.issparse(y):
+        return True
+    if hasattr(y, "__array__"):
+        y = np.asarray(y)
+        return y.ndim == 2 and all(is_number(value) for value in y[:1].ravel())
+    return all(isinstance(row, list | tuple | np.ndarray) and all(map(is_flag, row)) for row in y)
