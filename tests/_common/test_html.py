@@ -6,11 +6,32 @@ import base64
 from html.parser import HTMLParser
 
 import pytest
+from jinja2 import UndefinedError
 
-from fspll._common.html import elements as html
+from fspll._common.html.rendering import environment
 
 EVIL = "<script>alert('x')</script> & \"quoted\""
 VOID = {"meta", "img"}
+EVERYTHING = """
+{% extends "base.html.j2" %}
+{% from "macros.html.j2" import bullets, details, figure, name, nested, section, table, tiles %}
+{% block body %}
+{{ evil }}
+{% call section(evil, evil) %}{{ evil }}{% endcall %}
+{{ table([evil, evil], [[evil, evil]], evil) }}
+{% call(cell) table([evil], [[evil]]) %}{{ name(cell) }}{% endcall %}
+{% call details(evil) %}{{ evil }}{% endcall %}
+{{ bullets([evil]) }}
+{{ tiles([(evil, evil)]) }}
+{{ figure("png".encode(), "png", evil) }}
+{{ nested({evil: [{evil: evil}, evil]}) }}
+{% endblock %}
+"""
+PICTURE = """
+{% extends "base.html.j2" %}
+{% from "macros.html.j2" import figure %}
+{% block body %}{{ figure(image, "png", "a picture") }}{% endblock %}
+"""
 
 
 class Outline(HTMLParser):
@@ -36,50 +57,54 @@ class Outline(HTMLParser):
         self.words.append(data)
 
 
+def page(template, **values):
+    return environment("fspll._common.html").from_string(template).render(values)
+
+
+def macro(called, *values):
+    module = environment("fspll._common.html").get_template("macros.html.j2").module
+    return str(getattr(module, called)(*values))
+
+
 def test_text_is_escaped_everywhere():
-    page = html.page(
-        EVIL,
-        html.join(
-            [
-                EVIL,
-                html.section(EVIL, EVIL, anchor=EVIL),
-                html.table([EVIL, EVIL], [[EVIL, EVIL]], caption=EVIL),
-                html.details(EVIL, EVIL),
-                html.bullets([EVIL]),
-                html.tiles([(EVIL, EVIL)]),
-                html.figure(b"png", "png", EVIL),
-                html.nested({EVIL: [{EVIL: EVIL}, EVIL]}),
-            ]
-        ),
-        contents=[(EVIL, EVIL)],
-    )
-    outline = Outline(page)
+    outline = Outline(page(EVERYTHING, title=EVIL, contents=[(EVIL, EVIL)], evil=EVIL))
     assert "script" not in outline.seen
-    assert "".join(outline.words).count(EVIL) == 21
+    assert "".join(outline.words).count(EVIL) == 23
     assert ("id", EVIL) in outline.attributes
     assert ("alt", EVIL) in outline.attributes
 
 
-def test_markup_is_kept():
-    assert html.tag("p", html.tag("b", "1 < 2"), " > 0") == "<p><b>1 &lt; 2</b> &gt; 0</p>"
-    assert (
-        html.tag("td", colspan=2, class_="a b", title=None) == '<td colspan="2" class="a b"></td>'
-    )
+def test_markup_of_templates_is_kept():
+    template = '{% from "macros.html.j2" import bullets, name %}{{ bullets([name("1 < 2"), ">"]) }}'
+    shown = '<ul><li><span class="name">1 &lt; 2</span></li><li>&gt;</li></ul>'
+    assert page(template) == shown
+
+
+def test_a_long_name_is_whole_when_pointed_at():
+    long = '"' + 80 * "x"
+    outline = Outline(macro("name", long))
+    assert ("title", long) in outline.attributes
+    assert len(outline.words[0]) == 60
+
+
+def test_a_value_that_is_missing_is_an_error():
+    with pytest.raises(UndefinedError, match="'contents' is undefined"):
+        page('{% extends "base.html.j2" %}', title="title")
 
 
 def test_a_page_asks_for_nothing_from_outside():
-    page = html.page("title", html.figure(b"data", "png", "a picture"))
-    outline = Outline(page)
+    whole = page(PICTURE, title="title", contents=[], image=b"data")
+    outline = Outline(whole)
     assert not {"script", "link", "iframe"} & set(outline.seen)
     sources = [value for name, value in outline.attributes if name in ("src", "href")]
     assert sources == ["data:image/png;base64," + base64.b64encode(b"data").decode()]
-    assert "url(" not in page
-    assert "@import" not in page
-    assert 'name="viewport"' in page
+    assert "url(" not in whole
+    assert "@import" not in whole
+    assert 'name="viewport"' in whole
 
 
 def test_a_table_names_its_lines():
-    outline = Outline(html.table(["row", "n"], [["PN", 3], ["MAML", 4]]))
+    outline = Outline(macro("table", ["row", "n"], [["PN", 3], ["MAML", 4]]))
     assert outline.words == ["row", "n", "PN", "3", "MAML", "4"]
     assert outline.attributes.count(("scope", "row")) == 2
 
@@ -100,12 +125,12 @@ def test_a_table_names_its_lines():
     ],
 )
 def test_nested(value, shown):
-    assert html.nested(value) == shown
+    assert macro("nested", value) == shown
 
 
 def test_equal_dictionaries_become_a_table():
-    outline = Outline(html.nested([{"r": 1, "s": 2.5}, {"r": 2, "s": None}]))
+    outline = Outline(macro("nested", [{"r": 1, "s": 2.5}, {"r": 2, "s": None}]))
     assert "table" in outline.seen
     assert outline.words == ["r", "s", "1", "2.5", "2", "–"]
-    assert "table" not in Outline(html.nested([{"r": 1}, {"s": 2}])).seen
-    assert "table" not in Outline(html.nested([{}, {}])).seen
+    assert "table" not in Outline(macro("nested", [{"r": 1}, {"s": 2}])).seen
+    assert "table" not in Outline(macro("nested", [{}, {}])).seen

@@ -17,8 +17,7 @@ from scipy import sparse
 from fspll._common.errors import InputError
 from fspll.annotations.samples import Annotations
 from fspll.labeling import label
-from fspll.labeling.report import cards, map2d
-from fspll.labeling.report.page import write_report
+from fspll.labeling.report import cards, map2d, write_report
 from fspll.labeling.report.plane import find_plane
 from fspll.labeling.report.thumbnails import thumbnail
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 import base64
 import html
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
 from typing import Any
 
-from fspll._common.html.style import CSS
-
+CSS = files(__package__).joinpath("style.css").read_text(encoding="utf-8")
 _MEDIA = {"png": "image/png", "svg": "image/svg+xml", "jpeg": "image/jpeg"}
 
 

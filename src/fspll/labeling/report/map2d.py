@@ -5,17 +5,14 @@ Shapes: n samples, l classes, m features, T rounds, p samples and q classes that
 
 from __future__ import annotations
 
-import json
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from fspll._common.html.elements import Html, join, tag
-from fspll.labeling import Labeling
-from fspll.labeling.report.map_names import sides
-from fspll.labeling.report.map_script import SCRIPT
+from fspll._common.html.words import counted, percent, shorten
 from fspll.labeling.report.plane import Plane, find_plane
-from fspll.labeling.report.words import counted, percent, shorten, void
+from fspll.labeling.result import Labeling
 
 MOST_POINTS = 3000
 MOST_PROTOTYPES = 100
@@ -24,6 +21,9 @@ _NAMED = 24  # prototypes, up to which their names fit into the map
 N_COLORS, N_SHAPES = 7, 8  # without a common factor: 56 looks before one comes again
 _WIDTH, _LEAST_HEIGHT, _MOST_HEIGHT, _EDGE = 900.0, 240.0, 620.0, 34.0
 _SEED = 0
+_NAME_LENGTH = 18
+_LETTER = 9.6  # width of a letter, about
+_MARK = 13.0  # half the side of a prototype's mark
 _SHAPES = (
     "M5.2 0A5.2 5.2 0 1 1 -5.2 0A5.2 5.2 0 1 1 5.2 0Z",
     "M-4.7 -4.7H4.7V4.7H-4.7Z",
@@ -34,6 +34,8 @@ _SHAPES = (
     "M-3 -5.4H3L6 0L3 5.4H-3L-6 0Z",
     "M0 -6.8L1.8 -2L6.6 -2L2.8 1.2L4.2 6L0 3.1L-4.2 6L-2.8 1.2L-6.6 -2L-1.8 -2Z",
 )
+
+Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 
 class Drawn(NamedTuple):
@@ -48,23 +50,24 @@ class Drawn(NamedTuple):
     height: float
 
 
-def draw_map(result: Labeling) -> Html:
-    """Return the map with its legend, its caption and, where rounds are known, its slider."""
+def draw_map(result: Labeling) -> dict[str, Any]:
+    """Return what ``map.html.j2`` draws: points, prototypes, legend, caption and movements."""
     top = chosen_columns(result)
     rows = _chosen_rows(result)
     features = np.asarray(result.features[rows], dtype=float)
     plane = find_plane(features, top[rows])
     drawn = _drawn(result, rows, features, plane, top)
-    several = len(drawn.steps) > 1
-    return join(
-        [
-            _controls(drawn.steps) if several else "",
-            tag("div", _drawing(result, drawn), class_="map"),
-            _legend(result, np.bincount(top, minlength=len(result.classes))),
-            tag("p", _caption(result, drawn, plane), class_="soft"),
-            _behavior(drawn) if several or len(result.classes) > 1 else "",
-        ]
-    )
+    return {
+        "width": _WIDTH,
+        "height": drawn.height,
+        "shapes": _SHAPES,
+        "steps": drawn.steps,
+        "points": _points(result, drawn),
+        "prototypes": _prototypes(result, drawn),
+        "legend": _legend(result, np.bincount(top, minlength=len(result.classes))),
+        "caption": _caption(result, drawn, plane),
+        "behavior": _behavior(drawn),
+    }
 
 
 def chosen_columns(result: Labeling) -> np.ndarray:
@@ -130,103 +133,50 @@ def _final_prototypes(result: Labeling, columns: np.ndarray) -> np.ndarray:
 # -------------------------------------------------------------------- the drawing
 
 
-def _look(column: int) -> tuple[str, str]:
-    return f"#m{column % N_SHAPES}", f"k{column % N_COLORS}"
+def _look(column: int) -> dict[str, int]:
+    return {"shape": column % N_SHAPES, "color": column % N_COLORS}
 
 
-def _drawing(result: Labeling, drawn: Drawn) -> Html:
-    shapes = (tag("path", id=f"m{number}", d=d) for number, d in enumerate(_SHAPES))
-    parts = [
-        tag("defs", *shapes),
-        tag("g", *_points(result, drawn), class_="points"),
-        tag("g", *_trails(drawn), class_="trails"),
-        tag("g", *_prototypes(result, drawn), class_="protos"),
-        tag("g", *_names(result, drawn), class_="names"),
-    ]
-    return tag(
-        "svg",
-        *parts,
-        viewBox=f"0 0 {_WIDTH:g} {drawn.height:.0f}",
-        role="img",
-        aria_label=f"Map of {len(drawn.rows)} samples, by label",
-    )
-
-
-def _points(result: Labeling, drawn: Drawn) -> list[Html]:
+def _points(result: Labeling, drawn: Drawn) -> list[dict[str, Any]]:
     undecided = {one.index for one in result.undecided}
     made = []
     for row, (x, y), column in zip(drawn.rows, drawn.points, drawn.labels[-1], strict=True):
-        shape, color = _look(int(column))
         words = (
             f"{shorten(result.names[row])}: {shorten(result.labels[row], 30)}, "
             f"{percent(float(result.confidence[row]), 0)} sure"
         )
-        kind = f"{color} open" if int(row) in undecided else color
-        made.append(
-            tag("use", tag("title", words), href=shape, x=f"{x:g}", y=f"{y:g}", class_=kind)
-        )
+        is_open = int(row) in undecided
+        made.append({"x": x, "y": y, "words": words, "is_open": is_open, **_look(int(column))})
     return made
 
 
-def _trails(drawn: Drawn) -> list[Html]:
-    return [
-        tag(
-            "polyline",
-            points=" ".join(f"{x:g},{y:g}" for x, y in drawn.prototypes[:, place]),
-            class_=_look(int(column))[1],
+def _prototypes(result: Labeling, drawn: Drawn) -> list[dict[str, Any]]:
+    labels = result.classes[drawn.columns].tolist()
+    places: Sequence[Any] = [None] * len(labels)
+    if len(labels) <= _NAMED:
+        places = place_names(
+            [shorten(label, _NAME_LENGTH) for label in labels], drawn.prototypes[-1]
         )
-        for place, column in enumerate(drawn.columns)
+    return [
+        {
+            "label": label,
+            "trail": drawn.prototypes[:, at].tolist(),
+            "name": shorten(label, _NAME_LENGTH),
+            "name_at": places[at],
+            **_look(int(drawn.columns[at])),
+        }
+        for at, label in enumerate(labels)
     ]
 
 
-def _prototypes(result: Labeling, drawn: Drawn) -> list[Html]:
-    made = []
-    for place, column in enumerate(drawn.columns):
-        shape, color = _look(int(column))
-        x, y = drawn.prototypes[-1, place]
-        label = result.classes[column]
-        made.append(
-            tag(
-                "g",
-                tag("title", f"prototype of {shorten(label)}"),
-                tag("use", href=shape, transform="scale(2)"),
-                class_=color,
-                style=_at(x, y),
-            )
-        )
-    return made
-
-
-def _at(x: float, y: float) -> str:
-    return f"transform:translate({x:g}px,{y:g}px)"
-
-
-def _names(result: Labeling, drawn: Drawn) -> list[Html]:
-    if len(drawn.columns) > _NAMED:
-        return []
-    words = [shorten(label, 18) for label in result.classes[drawn.columns].tolist()]
-    where = drawn.prototypes[-1]
-    return [
-        tag("g", tag("text", word, x=f"{dx:g}", y=f"{dy:g}"), style=_at(x, y))
-        for word, (x, y), (dx, dy) in zip(words, where, sides(words, where), strict=True)
-    ]
-
-
-def _legend(result: Labeling, size: np.ndarray) -> Html:
+def _legend(result: Labeling, size: np.ndarray) -> list[dict[str, Any]]:
     order = (
         np.argsort(-size, kind="stable") if len(size) > MOST_PROTOTYPES else np.arange(len(size))
     )
-    shown = order[:MOST_PROTOTYPES]
-    items = []
-    for column in shown:
-        shape, color = _look(int(column))
-        mark = tag("svg", tag("use", href=shape), viewBox="-8 -8 16 16", class_=color)
-        count = tag("i", f"{size[column]:,}")
-        words = tag("span", shorten(result.classes[column], 30))
-        items.append(tag("li", mark, words, count, data_column=int(column)))
-    if len(order) > len(shown):
-        items.append(tag("li", f"and {len(order) - len(shown):,} more labels"))
-    return tag("ul", *items, class_="legend")
+    return [
+        {"column": column, "label": result.classes[column], "count": size[column], **_look(column)}
+        for column in order[:MOST_PROTOTYPES].tolist()
+    ]
 
 
 def _caption(result: Labeling, drawn: Drawn, plane: Plane) -> str:
@@ -262,21 +212,13 @@ def _caption(result: Labeling, drawn: Drawn, plane: Plane) -> str:
 # -------------------------------------------------------------------- what moves
 
 
-def _controls(steps: list[str]) -> Html:
-    """Return a button and a slider, which a reader without scripts never sees."""
-    last = len(steps) - 1
-    slider = void("input", type="range", min=0, max=last, value=last, aria_label="round")
-    play = tag("button", "Play", type="button")
-    return Html(tag("div", play, slider, tag("output", "result"), class_="steps", hidden=""))
-
-
-def _behavior(drawn: Drawn) -> Html:
-    """Return the positions of all steps, which hold no text of a user, and the script."""
+def _behavior(drawn: Drawn) -> dict[str, Any]:
+    """Return the positions of all steps for ``map.js``; they hold no text of a user."""
     changes = [
         [[int(at), int(now[at])] for at in np.flatnonzero(before != now)]
         for before, now in zip(drawn.labels[:-1], drawn.labels[1:], strict=True)
     ]
-    data = {
+    return {
         "steps": drawn.steps,
         "prototypes": drawn.prototypes.tolist(),
         "columns": drawn.columns.tolist(),
@@ -285,7 +227,49 @@ def _behavior(drawn: Drawn) -> Html:
         "colors": N_COLORS,
         "shapes": N_SHAPES,
     }
-    numbers = json.dumps(data, separators=(",", ":"))
-    return Html(
-        f'<script type="application/json" id="map-data">{numbers}</script><script>{SCRIPT}</script>'
-    )
+
+
+# -------------------------------------------------------------------- where names stand
+
+
+def place_names(words: Sequence[str], where: np.ndarray) -> list[tuple[float, float]]:
+    """Return, for the middle of each name's line, how far it stands from its mark.
+
+    Names are placed one after the other: above the mark, below it, beside it, or further away,
+    whichever covers least of the marks and of the names before.
+
+    Parameters
+    ----------
+    words : sequence of q str
+    where : array of shape (q, 2)
+        The marks.
+
+    Examples
+    --------
+    >>> place_names(["a", "b"], np.array([[50.0, 50.0], [50.0, 30.0]]))
+    [(0.0, 26.0), (0.0, -18.0)]
+    """
+    taken: list[Box] = [(x - _MARK, y - _MARK, x + _MARK, y + _MARK) for x, y in where]
+    chosen = []
+    for word, (x, y) in zip(words, where, strict=True):
+        half = _LETTER / 2 * len(word)
+        beside = half + _MARK + 6
+        tried = [
+            (0.0, -18.0),
+            (0.0, 26.0),
+            (beside, 5.0),
+            (-beside, 5.0),
+            (0.0, -35.0),
+            (0.0, 43.0),
+        ]
+        boxes: list[Box] = [(x + a - half, y + b - 13, x + a + half, y + b + 3) for a, b in tried]
+        best = int(np.argmin([sum(_overlap(box, other) for other in taken) for box in boxes]))
+        taken.append(boxes[best])
+        chosen.append(tried[best])
+    return chosen
+
+
+def _overlap(one: Box, other: Box) -> float:
+    wide = min(one[2], other[2]) - max(one[0], other[0])
+    high = min(one[3], other[3]) - max(one[1], other[1])
+    return max(0.0, wide) * max(0.0, high)

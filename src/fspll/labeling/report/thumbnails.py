@@ -12,6 +12,7 @@ from fspll._common.errors import DataError
 from fspll._common.pictures import open_picture
 
 SIDE = 96  # pixels
+_SMALL = 48  # below which a picture is shown with its pixels as squares
 _QUALITY = 72
 
 
@@ -21,6 +22,11 @@ class Thumbnail(NamedTuple):
     address: str  # a data URI
     width: int
     height: int
+
+    @property
+    def is_small(self) -> bool:
+        """Whether its pixels are to be seen as squares."""
+        return max(self.width, self.height) < _SMALL
 
 
 def thumbnail(path: Path, side: int = SIDE) -> Thumbnail | None:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import Any
 
-from fspll._common.html import elements as html
-from fspll._common.html.elements import Html, tag
-from fspll.labeling import Labeling, Undecided
-from fspll.labeling.report.words import beginning, counted, listed
-
-SURE = 0.9
-_REASONS, _NAMES = 25, 6
+from fspll._common.html.words import counted
+from fspll.labeling.reasons import Undecided
+from fspll.labeling.result import Labeling
 
 # In the order in which they are worth reading: what they are called, in the summary and as a
 # heading, and what can be done.
@@ -63,43 +60,26 @@ def _order(kind: str) -> int:
     return list(_KINDS).index(kind) if kind in _KINDS else len(_KINDS)
 
 
-def show_undecided(result: Labeling) -> Html:
-    """Return a table for each kind of doubt, with the reasons and the samples."""
-    if not result.undecided:
-        return tag("p", f"Nothing: every label is at least {SURE:.0%} sure and fits its set.")
+def show_undecided(result: Labeling) -> list[dict[str, Any]]:
+    """Return the kinds of doubt that there are, with their reasons and samples."""
     by_kind: dict[str, list[Undecided]] = defaultdict(list)
     for one in result.undecided:
         by_kind[one.kind].append(one)
-    parts = []
+    shown = []
     for kind in in_order(list(by_kind)):
         _, title, advice = _KINDS.get(kind, ((), kind, ""))
-        parts += [tag("h3", f"{title} ({len(by_kind[kind]):,})"), tag("p", advice)]
-        parts.append(_reasons(result, by_kind[kind]))
-    return html.join(parts)
+        reasons = _reasons(result, by_kind[kind])
+        count = len(by_kind[kind])
+        shown.append({"title": title, "advice": advice, "count": count, "reasons": reasons})
+    return shown
 
 
-def _reasons(result: Labeling, ones: list[Undecided]) -> Html:
-    """Return the reasons, the most frequent first, with their samples."""
+def _reasons(result: Labeling, ones: list[Undecided]) -> list[dict[str, Any]]:
+    """Return the reasons, the most frequent first, with the names of their samples."""
     samples: dict[str, list[str]] = defaultdict(list)
     for one in ones:
         samples[one.reason].append(result.names[one.index])
     order = sorted(samples, key=lambda reason: -len(samples[reason]))
-    items = [
-        tag(
-            "li",
-            tag("span", beginning(_sentence(reason), 300), class_="name"),
-            tag("div", _which(samples[reason]), class_="soft"),
-        )
-        for reason in order[:_REASONS]
+    return [
+        {"sentence": reason[:1].upper() + reason[1:], "names": samples[reason]} for reason in order
     ]
-    if len(order) > _REASONS:
-        items.append(tag("li", f"and {counted(len(order) - _REASONS, 'more reason')} like these"))
-    return tag("ul", *items, class_="why")
-
-
-def _which(names: list[str]) -> Html:
-    return html.join([counted(len(names), "sample"), ": ", listed(names, _NAMES)])
-
-
-def _sentence(reason: str) -> str:
-    return reason[:1].upper() + reason[1:]

@@ -1,9 +1,4 @@
-"""What the map of a report does when its slider or its legend is used."""
-
-from __future__ import annotations
-
-# Plain JavaScript of ten years ago, so that any browser runs it; nothing is loaded.
-SCRIPT = """
+// Plain JavaScript of ten years ago, so that any browser runs it; nothing is loaded.
 (function () {
   "use strict";
   var data = JSON.parse(document.getElementById("map-data").textContent);
@@ -90,4 +85,3 @@ SCRIPT = """
     });
   });
 })();
-"""

@@ -1,10 +1,8 @@
-"""Numbers and names as a report says them."""
+"""Numbers and names as pages show them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from fspll._common.html.elements import Html, tag
+from collections.abc import Mapping, Sequence
 
 NAME_LENGTH = 60  # characters of a file name or label that a page shows
 
@@ -58,19 +56,6 @@ def beginning(value: object, length: int) -> str:
     return f"{cut.rpartition(' ')[0] or cut} …"
 
 
-def name(value: object) -> Html:
-    """Return a sample's name: shortened, whole when pointed at, not turned by its own letters."""
-    short = shorten(value)
-    return tag("span", short, class_="name", title=None if short == str(value) else value)
-
-
-def listed(items: Sequence[object], most: int, between: str = ", ") -> Html:
-    """Return names one after the other, and how many more there are."""
-    shown = between.join(name(item) for item in items[:most])
-    more = f" and {len(items) - most:,} more" if len(items) > most else ""
-    return Html(shown + more)
-
-
 def spoken(items: Sequence[str]) -> str:
     """Return items as in a sentence.
 
@@ -80,6 +65,18 @@ def spoken(items: Sequence[str]) -> str:
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
 
 
-def void(element: str, **attributes: object) -> Html:
-    """Return an element that has no content and no end, such as a picture."""
-    return Html(tag(element, **attributes).removesuffix(f"</{element}>"))
+def plain(value: object) -> str:
+    """Return what JSON can hold besides lists and dictionaries; those are here when empty.
+
+    >>> plain(None), plain(True), plain(180000), plain(0.0003), plain([])
+    ('–', 'yes', '180,000', '0.0003', 'none')
+    """
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.1f}" if abs(value) >= 1000 else f"{value:.6g}"
+    return "none" if isinstance(value, Mapping | list | tuple) else str(value)
