@@ -26,8 +26,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from fspll._common.devices import keep_freed_memory
-from fspll.metalearning.learners import PrototypeLearner
-from fspll.metalearning.plan import TrainingPlan
+from fspll.metalearning import TrainingPlan
+from fspll.metalearning.prototypes import PrototypeLearner
 from fspll.tasks import Tasks, TaskSettings, TaskSource
 
 N_WAY, N_SHOT, N_QUERY = 30, 5, 15
@@ -123,7 +123,7 @@ def count_operations(channels: int, size: int) -> float:
 
 
 def product_rate(repeats: int = 10) -> float:
-    """Operations a second of one large matrix product, at best."""
+    """Operations per second of one large matrix product, at best."""
     a = torch.rand(2048, 2048)
     best = float("inf")
     for _ in range(repeats):

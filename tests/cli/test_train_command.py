@@ -15,7 +15,7 @@ from fspll.cli import datasets as cli_datasets
 from fspll.cli import progress
 from fspll.datasets import load_glyphs
 from fspll.embeddings import Conv4Classifier, load_checkpoint
-from fspll.metalearning.plan import TrainingPlan
+from fspll.metalearning import TrainingPlan
 
 SMALL = (
     *("--n-way", 5, "--n-shot", 2, "--n-query", 2),
@@ -74,7 +74,7 @@ def test_options_become_the_plan(run, tmp_path):
     assert second == f"best epoch {best}, held-out figure {figure:.3f}"
 
 
-def test_maml_and_several_tasks_a_step(run, tmp_path):
+def test_maml_and_several_tasks_per_step(run, tmp_path):
     options = ("--regime", "MAML+", "--meta-batch", 2, "--inner-steps", 1)
     code, told, _ = run("train", "--out", tmp_path, *SMALL, *options)
     assert (code, told.split(":")[0]) == (0, "trained for 4 steps")
@@ -113,14 +113,14 @@ def test_an_interrupt_is_answered_with_130(run, tmp_path, monkeypatch):
     [
         ("--update step", "--update is task or epoch, not 'step'"),
         ("--r 1,two", "--r takes whole numbers such as 5,10,20, not '1,two'"),
-        ("--regime protonet", "regime must be one of fspll, fspll-nm, pn, pn-average, precise, "),
+        ("--regime protonet", "there is no regime 'protonet'; known are fspll, fspll-nm, pn, "),
         ("--dataset cifar", "data set must be one of glyphs, omniglot, mini-imagenet or a folder"),
         ("--meta-batch 3", "tasks_per_step = 3 does not divide n_tasks = 4"),
         ("--optimizer lbfgs", "optimizer must be one of adam, sgd, not 'lbfgs'"),
         ("--n-way 30", "n_way = 30 but the data set has 12 classes"),
         ("--n-query 7", "n_shot + n_query = 9 but class 'alphabet000/character01' has 8 samples"),
-        ("--patience 2", "patience needs held_out classes to judge the epochs by"),
-        ("--held-out 2", "held_out = 2 keeps 2 classes aside, but judging tasks of r = 1 takes"),
+        ("--patience 2", "patience needs held_out classes to compare the epochs on"),
+        ("--held-out 2", "held_out = 2 keeps 2 classes aside, but a score on tasks of r = 1"),
         ("--device tpu", "device must be 'auto', 'cpu', 'cuda', 'cuda:<number>' or 'mps', not"),
         ("--architecture vgg", "no architecture is called 'vgg'; there are 'conv4', 'resnet12',"),
     ],
@@ -131,6 +131,33 @@ def test_bad_options_give_one_sentence(run, tmp_path, options, message):
     assert complaints.startswith(f"error: {message}")
     assert len(complaints.splitlines()) == 1
     assert not (tmp_path / "run" / "model.safetensors").exists()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "--update step",
+        "--r 1,two",
+        "--r 9",
+        "--regime protonet",
+        "--meta-batch 3",
+        "--optimizer lbfgs",
+        "--metric cosine",
+        "--learning-rate -1",
+        "--patience 2",
+        "--device tpu",
+        "--architecture vgg",
+        "--out FILE",
+    ],
+)
+def test_bad_options_are_refused_before_the_data_are_loaded(run, tmp_path, monkeypatch, options):
+    (tmp_path / "file").write_text("mine")
+    asked = []
+    monkeypatch.setattr(cli_datasets, "load_split", lambda *arguments: asked.append(arguments))
+    words = options.replace("FILE", str(tmp_path / "file")).split()
+    code, _, complaints = run("train", "--out", tmp_path / "run", *SMALL, *words)
+    assert (code, asked) == (2, [])
+    assert complaints.startswith("error: ")
 
 
 def test_a_file_in_the_place_of_the_folder(run, tmp_path):
@@ -216,7 +243,7 @@ def test_the_demo_prints_its_table(run, tmp_path):
     assert [row[:2] for row in rows] == [[n, k] for n in ("5", "20") for k in ("2", "3", "4")]
     assert all(0 <= float(figure) <= 1 for row in rows for figure in row[2::2])
     assert len({row[2] for row in rows}) > 1
-    heading = next(line for line in told.splitlines() if "labels a sample" in line)
+    heading = next(line for line in told.splitlines() if "labels per sample" in line)
     names = ["PN", "FsPLL-nM", "FsPLL", "Evidence"]
     assert re.findall(r"PN|FsPLL-nM|FsPLL|Evidence", heading) == names
     assert f"The model is in {tmp_path / 'kept'}." in told

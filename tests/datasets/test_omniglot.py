@@ -73,6 +73,8 @@ def test_quarter_turns_are_new_classes_after_the_upright_ones(root):
     assert turned.class_names[:5] == upright.class_names
     assert turned.class_names[6] == "Greek/character01/rot090"
     assert turned.class_names[19] == "Tengwar/character02/rot270"
+    assert turned.families == 4 * upright.class_names
+    assert turned.class_families().tolist() == list(turned.families)
     blocks = turned.images.reshape(4, 100, 28, 28)
     np.testing.assert_array_equal(blocks[0], upright.images)
     # Counterclockwise: the top of the page comes to lie on the left, then below, then right.

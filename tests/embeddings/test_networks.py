@@ -8,7 +8,13 @@ from torch import nn
 from torch.nn.functional import adaptive_avg_pool2d, leaky_relu, max_pool2d, relu
 
 from fspll._common.errors import InputError, InputTypeError
-from fspll.embeddings import Conv4, ResNet12, build_network, describe_network
+from fspll.embeddings import (
+    Conv4,
+    ResNet12,
+    build_network,
+    describe_network,
+    network_for_images,
+)
 
 
 class TextbookConv4(nn.Module):
@@ -143,6 +149,16 @@ def test_description_builds_the_same_network(network):
 def test_bad_settings(architecture, settings, message):
     with pytest.raises(InputError, match=message):
         build_network(architecture, **settings)
+
+
+def test_an_architecture_is_given_the_size_of_images_where_it_depends_on_it():
+    conv4 = network_for_images("conv4", 2, 33, seed=0, width=6)
+    same = build_network("conv4", in_channels=2, size=33, seed=0, width=6)
+    assert conv4.settings == same.settings
+    assert all(map(torch.equal, conv4.state_dict().values(), same.state_dict().values()))
+    assert network_for_images("resnet12", 2, 33, widths=[4]).settings["in_channels"] == 2
+    with pytest.raises(InputError, match="no architecture is called 'vgg'"):
+        network_for_images("vgg", 1, 28)
 
 
 def test_conv4_refuses_images_of_another_size():

@@ -15,10 +15,9 @@ from fspll._common.errors import InputTypeError
 from fspll.datasets import ImageSet
 from fspll.embeddings import Conv4, Conv4Classifier, build_network, image_tensor, load_checkpoint
 from fspll.experiments.evaluation import score_maml
-from fspll.metalearning.maml import MAMLLearner, adapt, label_mask, solve_task, weights_for
+from fspll.metalearning import REGIMES, TrainingPlan, train
+from fspll.metalearning.maml import MAMLLearner, adapt, solve_task, weights_for
 from fspll.metalearning.objectives import average_over_candidates
-from fspll.metalearning.plan import TrainingPlan
-from fspll.metalearning.trainer import train
 from fspll.tasks import TaskSettings, TaskSource
 
 
@@ -217,12 +216,14 @@ def test_candidate_sets_are_all_that_maml_sees():
     for seen in (task, blind):
         learner = MAMLLearner(plan, in_channels=1, size=16)
         learner.episode(images, seen).loss.backward()
-        figure = torch.tensor(learner.judge(images[:6], seen))
+        figure = torch.tensor(learner.held_out_score(images[:6], seen))
         results.append([p.grad for p in learner.network.parameters()] + [figure])
     assert all(torch.equal(a, b) for a, b in zip(*results, strict=True))
-    np.testing.assert_array_equal(label_mask(task, False, "support"), task.candidates)
-    np.testing.assert_array_equal(label_mask(task, False, "query"), task.query_candidates)
-    np.testing.assert_array_equal(label_mask(task, True, "query"), np.eye(3)[task.query_labels])
+    shown, asked = REGIMES.get("maml").visible_labels(task)
+    np.testing.assert_array_equal(shown, task.candidates)
+    np.testing.assert_array_equal(asked, task.query_candidates)
+    _, precise = REGIMES.get("maml+").visible_labels(task)
+    np.testing.assert_array_equal(precise, np.eye(3)[task.query_labels])
 
 
 def test_the_plan_decides_the_order():

@@ -144,6 +144,11 @@ def test_the_closed_form_equals_recomputing_the_prototypes(episode, metric, alon
     assert not torch.allclose(log_p, log_probabilities(away, torch.tensor(True)))
 
 
+def leave_one_out_loss(away, candidates, confidence, squared):
+    log_p, left = leave_one_out_log_probabilities(away, confidence, squared)
+    return leave_one_out_support(log_p, left, candidates)
+
+
 @pytest.mark.parametrize("metric", METRICS)
 def test_leave_one_out_support_against_a_loop(episode, metric):
     support, _, confidence = episode
@@ -153,7 +158,7 @@ def test_leave_one_out_support_against_a_loop(episode, metric):
         -math.log(sum(math.exp(table[i][c]) for c in range(L) if CANDIDATES[i, c]))
         for i in range(N)
     )
-    loss = leave_one_out_support(away, CANDIDATES, confidence, metric == "sqeuclidean")
+    loss = leave_one_out_loss(away, CANDIDATES, confidence, metric == "sqeuclidean")
     assert loss.item() == pytest.approx(expected)
 
 
@@ -167,7 +172,7 @@ def test_samples_that_say_nothing_are_skipped(episode, metric):
     confidence = candidates.double()
     support = support.clone().requires_grad_()
     away = distances(support, class_prototypes(support, confidence), metric)
-    loss = leave_one_out_support(away, candidates, confidence, metric == "sqeuclidean")
+    loss = leave_one_out_loss(away, candidates, confidence, metric == "sqeuclidean")
     loss.backward()
     table = by_recomputing(support.detach(), confidence, metric).tolist()
     expected = mean(
@@ -183,7 +188,7 @@ def test_when_nobody_says_anything_the_loss_is_zero():
     candidates = torch.eye(3, dtype=torch.bool)
     support = torch.tensor([[0.0, 1.0], [2.0, 0.0], [5.0, 5.0]], requires_grad=True)
     away = distances(support, class_prototypes(support, candidates.float()))
-    loss = leave_one_out_support(away, candidates, candidates.float(), squared=False)
+    loss = leave_one_out_loss(away, candidates, candidates.float(), squared=False)
     loss.backward()
     assert loss.item() == 0
     assert torch.equal(support.grad, torch.zeros(3, 2))
@@ -227,7 +232,7 @@ def test_gradient_of_leave_one_out(episode, metric):
 
     def loss(support):
         away = distances(support, class_prototypes(support, confidence), metric)
-        return leave_one_out_support(away, CANDIDATES, confidence, metric == "sqeuclidean")
+        return leave_one_out_loss(away, CANDIDATES, confidence, metric == "sqeuclidean")
 
     support = support.clone().requires_grad_()
     assert torch.autograd.gradcheck(loss, (support,))

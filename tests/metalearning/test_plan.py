@@ -8,14 +8,14 @@ from dataclasses import fields
 import pytest
 
 from fspll._common.errors import InputError
-from fspll.metalearning.plan import TrainingPlan
+from fspll.metalearning import REGIMES, TrainingPlan
 from fspll.tasks import TaskSettings
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"regime": "protonet"}, r"regime must be one of fspll, fspll-nm, pn, .*not 'protonet'"),
+        ({"regime": "protonet"}, r"there is no regime 'protonet'; known are fspll, fspll-nm, pn, "),
         ({"metric": "cosine"}, "metric must be one of euclidean, sqeuclidean, not 'cosine'"),
         ({"r": ()}, r"r must be a tuple of numbers of extra labels, not \(\)"),
         ({"r": 1}, "r must be a tuple of numbers of extra labels, not 1"),
@@ -30,11 +30,12 @@ from fspll.tasks import TaskSettings
         ({"held_out": 1.0}, "held_out must be a whole number of 0 or more, not 1.0"),
         ({"seed": -3}, "seed must be a whole number of 0 or more, not -3"),
         ({"inner_steps": 0}, "inner_steps must be a whole number of 1 or more, not 0"),
-        ({"learning_rate": 0.0}, "learning_rate must be a positive number, not 0.0"),
-        ({"learning_rate": float("nan")}, "learning_rate must be a positive number, not nan"),
-        ({"inner_rate": float("inf")}, "inner_rate must be a positive number, not inf"),
+        ({"learning_rate": 0.0}, "learning_rate must be a number above 0, not 0.0"),
+        ({"learning_rate": float("nan")}, "learning_rate must be a number above 0, not nan"),
+        ({"architecture": "vgg"}, "no architecture is called 'vgg'; there are 'conv4', 'resnet12'"),
+        ({"inner_rate": float("inf")}, "inner_rate must be a number above 0, not inf"),
         ({"optimizer": "rmsprop"}, "optimizer must be one of adam, sgd, not 'rmsprop'"),
-        ({"patience": 2}, "patience needs held_out classes to judge the epochs by"),
+        ({"patience": 2}, "patience needs held_out classes to compare the epochs on"),
         ({"held_out": 9, "n_shot": 1}, "held_out needs n_shot of 2 or more"),
     ],
 )
@@ -53,7 +54,10 @@ def test_every_r_is_checked_against_the_classes():
 
 @pytest.mark.parametrize("name", ["maml", "MAML+", "fspll", "FsPLL-nM", "Leave-One-Out"])
 def test_regimes_in_any_case(name):
-    assert TrainingPlan(regime=name).is_maml == name.lower().startswith("maml")
+    plan = TrainingPlan(regime=name)
+    assert plan == TrainingPlan(regime=name.lower())
+    assert plan.regime == name.lower()
+    assert REGIMES.get(name).learner.adapts == name.lower().startswith("maml")
 
 
 def test_the_defaults_are_the_papers():

@@ -9,9 +9,12 @@ import pytest
 import torch
 
 from fspll._common.errors import InputError
-from fspll.metalearning.learners import PrototypeLearner
-from fspll.metalearning.plan import TrainingPlan
-from fspll.metalearning.regimes import DEFAULT, OBJECTIVES, REGIMES, Regime, find_regime
+from fspll._common.registry import Registry
+from fspll.metalearning import REGIMES, Regime, TrainingPlan
+from fspll.metalearning import regimes as objectives
+from fspll.metalearning.maml import MAMLLearner
+from fspll.metalearning.plan import DEFAULT
+from fspll.metalearning.prototypes import PrototypeLearner, View, solve
 from fspll.rectifiers.paper import METRICS, Settings, rectify
 from fspll.tasks import TaskSettings, TaskSource
 
@@ -33,7 +36,10 @@ SHOWN = {  # what each regime may see, written down again
     "leave-one-out": {"candidates"},
     "query-candidates": {"candidates", "query_candidates"},
     "all-candidates": {"candidates", "query_candidates"},
+    "maml": {"candidates", "query_candidates"},
+    "maml+": {"support_labels", "query_labels"},
 }
+WITH_PROTOTYPES = [name for name in REGIMES if REGIMES.get(name).learner is PrototypeLearner]
 
 
 @pytest.fixture
@@ -45,22 +51,32 @@ def embedded():
     return means[labels] + noise
 
 
+def solved(regime, embedded, task=TASK, metric="euclidean"):
+    """Return what a regime's objective is a function of."""
+    support, query = regime.visible_labels(task)
+    n = N_WAY * N_SHOT
+    plan = TrainingPlan(n_way=N_WAY, n_shot=N_SHOT, metric=metric)
+    rectifier = regime.rectifier(plan) if regime.rectifier else None
+    return solve(View(embedded[:n], support, embedded[n:], query), rectifier, metric)
+
+
 def loss_and_gradient(name, embedded, task, metric="euclidean"):
-    regime, n = REGIMES[name], N_WAY * N_SHOT
+    regime = REGIMES.get(name)
     embedded = embedded.clone().requires_grad_()
-    view = regime.view(embedded[:n], embedded[n:], task)
-    loss = regime.loss(regime.solve(view, N_SHOT - 1, metric))
+    loss = regime.objective(solved(regime, embedded, task, metric))
     (gradient,) = torch.autograd.grad(loss, embedded)
     return loss.detach(), gradient
 
 
 def test_every_regime_is_tested():
     assert set(SHOWN) == set(REGIMES)
+    others = set(REGIMES) - set(WITH_PROTOTYPES)
+    assert {name for name in others if REGIMES.get(name).learner is MAMLLearner} == others
     assert all(not np.array_equal(getattr(TASK, name), wrong) for name, wrong in GARBAGE.items())
 
 
 @pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("name", REGIMES)
+@pytest.mark.parametrize("name", WITH_PROTOTYPES)
 @pytest.mark.parametrize("array", GARBAGE)
 def test_a_regime_depends_on_what_it_declares_and_on_nothing_else(embedded, name, array, metric):
     expected = loss_and_gradient(name, embedded, TASK, metric)
@@ -72,8 +88,8 @@ def test_a_regime_depends_on_what_it_declares_and_on_nothing_else(embedded, name
         assert torch.equal(found[1], expected[1])
 
 
-@pytest.mark.parametrize("name", sorted(set(REGIMES) - {"precise"}))
-def test_training_and_judging_never_see_hidden_truth(name):
+@pytest.mark.parametrize("name", sorted(set(WITH_PROTOTYPES) - {"precise"}))
+def test_training_and_scoring_never_see_hidden_truth(name):
     """Through the whole learner, down to the gradients of the network, bit for bit."""
     plan = TrainingPlan(regime=name, n_way=N_WAY, n_shot=N_SHOT, n_query=N_QUERY)
     images = torch.rand(20, 1, 16, 16, generator=torch.Generator().manual_seed(0))
@@ -84,54 +100,50 @@ def test_training_and_judging_never_see_hidden_truth(name):
         outcome = learner.episode(images, task)
         outcome.loss.backward()
         gradients = [parameter.grad for parameter in learner.network.parameters()]
-        results.append((outcome.loss, *gradients, learner.judge(images[:12], task)))
+        results.append((outcome.loss, *gradients, learner.held_out_score(images[:12], task)))
     for a, b in zip(*results, strict=True):
         assert torch.equal(torch.as_tensor(a), torch.as_tensor(b))
 
 
-def test_a_view_of_unlabeled_queries_holds_no_labels(embedded):
-    for name, regime in REGIMES.items():
-        view = regime.view(embedded[:12], embedded[12:], TASK)
-        assert (view.query_labels is None) == (regime.query == "none"), name
+def test_labels_of_unlabeled_queries_are_not_visible():
+    for name in REGIMES:
+        regime = REGIMES.get(name)
+        support, query = regime.visible_labels(TASK)
+        assert (query is None) == (regime.query == "none"), name
         if regime.support == "candidates":
-            np.testing.assert_array_equal(view.support_labels.numpy(), TASK.candidates)
+            np.testing.assert_array_equal(support.numpy(), TASK.candidates)
         else:
-            np.testing.assert_array_equal(
-                view.support_labels.numpy(), np.eye(4)[TASK.support_labels]
-            )
+            np.testing.assert_array_equal(support.numpy(), np.eye(4)[TASK.support_labels])
 
 
-@pytest.mark.parametrize("name", REGIMES)
+@pytest.mark.parametrize("name", WITH_PROTOTYPES)
 def test_the_confidence_is_a_constant(embedded, name):
     """The gradient is that of the loss with the confidence frozen at its value."""
-    regime = REGIMES[name]
-    view = regime.view(embedded[:12], embedded[12:], TASK)
-    frozen = regime.solve(view, N_SHOT - 1, "euclidean").confidence
+    regime = REGIMES.get(name)
+    frozen = solved(regime, embedded).confidence
     _, gradient = loss_and_gradient(name, embedded, TASK)
     moving = embedded.clone().requires_grad_()
-    view = regime.view(moving[:12], moving[12:], TASK)
-    solved = regime.solve(view, N_SHOT - 1, "euclidean")
-    assert not solved.confidence.requires_grad
+    found = solved(regime, moving)
+    assert not found.confidence.requires_grad
     mass = frozen.sum(dim=0)
     prototypes = torch.stack(
         [(frozen[:, c : c + 1] * moving[:12]).sum(0) / mass[c] for c in range(4)]
     )
-    loss = regime.loss(solved._replace(prototypes=prototypes, confidence=frozen))
+    loss = regime.objective(found._replace(prototypes=prototypes, confidence=frozen))
     torch.testing.assert_close(torch.autograd.grad(loss, moving)[0], gradient)
 
 
 def test_pn_weighs_candidates_equally_and_fspll_rectifies(embedded):
-    view = REGIMES["pn"].view(embedded[:12], embedded[12:], TASK)
     candidates = torch.as_tensor(TASK.candidates)
-    equal = REGIMES["pn"].solve(view, 2, "euclidean").confidence
+    equal = solved(REGIMES.get("pn"), embedded).confidence
     assert torch.equal(equal, candidates.float())
     for name, weight in (("fspll", 0.5), ("fspll-nm", 0.0)):
         expected = rectify(embedded[:12], candidates, Settings(2, weight, 10)).confidence
-        found = REGIMES[name].solve(view, 2, "euclidean").confidence
+        found = solved(REGIMES.get(name), embedded).confidence
         torch.testing.assert_close(found, expected)
         assert (found - equal).abs().max() > 0.1
-    losses = {name: loss_and_gradient(name, embedded, TASK)[0].item() for name in REGIMES}
-    assert len({round(loss, 5) for loss in losses.values()}) == len(REGIMES)
+    losses = [loss_and_gradient(name, embedded, TASK)[0].item() for name in WITH_PROTOTYPES]
+    assert len({round(loss, 5) for loss in losses}) == len(WITH_PROTOTYPES)
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -151,9 +163,8 @@ def test_precise_is_an_ordinary_prototypical_network(embedded, metric):
 def test_certain_labels_are_not_blurred_by_rectification(embedded):
     """With sets of one, the prototypes of every regime are the class means."""
     certain = replace(TASK, candidates=np.eye(4, dtype=bool)[TASK.support_labels])
-    for regime in REGIMES.values():
-        view = regime.view(embedded[:12], embedded[12:], certain)
-        prototypes = regime.solve(view, 2, "euclidean").prototypes
+    for name in WITH_PROTOTYPES:
+        prototypes = solved(REGIMES.get(name), embedded, certain).prototypes
         torch.testing.assert_close(prototypes, embedded[:12].reshape(4, 3, 5).mean(dim=1))
 
 
@@ -166,7 +177,7 @@ def test_all_candidates_is_the_sum_of_both(embedded):
     assert torch.allclose(parts[0][1] + parts[1][1], parts[2][1], atol=1e-6)
 
 
-@pytest.mark.parametrize("name", REGIMES)
+@pytest.mark.parametrize("name", WITH_PROTOTYPES)
 def test_a_regime_that_reads_no_queries_says_so(embedded, name):
     """Other queries give the same loss, if the regime does not read them."""
     moved = embedded.clone()
@@ -174,7 +185,7 @@ def test_a_regime_that_reads_no_queries_says_so(embedded, name):
     same = torch.equal(
         loss_and_gradient(name, embedded, TASK)[0], loss_and_gradient(name, moved, TASK)[0]
     )
-    assert same != REGIMES[name].reads_queries
+    assert same != REGIMES.get(name).reads_queries
 
 
 def test_the_default_sees_candidate_sets_of_the_support_only():
@@ -183,20 +194,50 @@ def test_the_default_sees_candidate_sets_of_the_support_only():
 
 
 def test_an_objective_cannot_read_hidden_labels(embedded):
-    for objective in ("true-class", "average-over-candidates", "query-candidates"):
-        regime = Regime("candidates", "none", objective, 0, 0.0, "")
-        view = regime.view(embedded[:12], embedded[12:], TASK)
+    for name in ("true_class", "average_over_candidates", "query_candidates"):
+        regime = Regime("candidates", "none", getattr(objectives, name))
         with pytest.raises(InputError, match="reads query labels, but the regime hides them"):
-            regime.loss(regime.solve(view, 2, "euclidean"))
+            regime.objective(solved(regime, embedded))
+
+
+def test_a_regime_registered_from_outside_is_trained():
+    """One object: which labels it sees, its objective, its rectification, its learner."""
+
+    def widest_margin(solved):
+        best, second = solved.query_log_p().topk(2).values.unbind(-1)
+        return (second - best).mean()
+
+    registry = Registry("regime", "fspll.regimes", {})
+    regime = Regime("candidates", "none", widest_margin, about="another objective")
+    registry.register("margin", regime)
+    assert registry.get("Margin") is regime
+    assert (regime.revision, regime.learner) == ("1", PrototypeLearner)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(REGIMES._things, "margin", regime)
+        plan = TrainingPlan(regime="Margin", n_way=N_WAY, n_shot=N_SHOT, n_query=N_QUERY)
+        learner = regime.learner(plan, 1, 16)
+        images = torch.rand(20, 1, 16, 16, generator=torch.Generator().manual_seed(0))
+        outcome = learner.episode(images, TASK)
+    embedded = learner.network(images)
+    assert outcome.loss == widest_margin(solved(regime, embedded))
+
+
+def test_maml_needs_labels_of_the_queries():
+    regime = Regime("candidates", "none", torch.mean, learner=MAMLLearner)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(REGIMES._things, "blind", regime)
+        with pytest.raises(InputError, match="MAML learns from labels of the queries"):
+            MAMLLearner(TrainingPlan(regime="blind"), 1, 16)
 
 
 def test_unknown_names():
-    with pytest.raises(InputError, match=r"regime must be one of fspll, .*, not 'FsPLL\+'"):
-        find_regime("FsPLL+")
-    assert find_regime("FsPLL") is REGIMES["fspll"]
-    with pytest.raises(InputError, match="support='none', query='none'"):
-        Regime("none", "none", "largest-probability", 0, 0.0, "")
-    with pytest.raises(InputError, match="support='precise', query='secret'"):
-        Regime("precise", "secret", "largest-probability", 0, 0.0, "")
-    with pytest.raises(InputError, match=f"one of {', '.join(OBJECTIVES)}, not 'smallest'"):
-        Regime("precise", "none", "smallest", 0, 0.0, "")
+    with pytest.raises(InputError, match=r"there is no regime 'FsPLL\+'; did you mean 'fspll'\?"):
+        REGIMES.get("FsPLL+")
+    assert REGIMES.get("FsPLL") is REGIMES.get("fspll")
+    assert all(REGIMES.get(name).about for name in REGIMES)
+    with pytest.raises(InputError, match="support must be one of candidates, precise, not 'none'"):
+        Regime("none", "none", objectives.largest_probability)
+    with pytest.raises(InputError, match=r"query must be one of none, .*, not 'secret'"):
+        Regime("precise", "secret", objectives.largest_probability)
+    with pytest.raises(InputError, match="objective must be a function, not 'smallest'"):
+        Regime("precise", "none", "smallest")

@@ -26,10 +26,10 @@ from fspll.embeddings import (
     untrained_encoder,
 )
 from fspll.experiments.evaluation import METHODS, score_tasks
-from fspll.metalearning import state, trainer
-from fspll.metalearning.learners import PrototypeLearner
-from fspll.metalearning.plan import TrainingPlan
-from fspll.metalearning.trainer import LOG, MODEL, STATE, train
+from fspll.metalearning import TrainingPlan, state, train, trainer
+from fspll.metalearning.episodes import Episodes
+from fspll.metalearning.prototypes import PrototypeLearner
+from fspll.metalearning.trainer import LOG, MODEL, STATE
 from fspll.tasks import TaskSettings, TaskSource
 
 TURNS = ("", "/rot090", "/rot180", "/rot270")
@@ -51,6 +51,7 @@ def patterns(n_characters=6, turns=TURNS, n_samples=6):
         images=noisy.reshape(-1, 16, 16).astype(np.uint8),
         labels=np.repeat(np.arange(len(shapes)), n_samples),
         class_names=tuple(f"Signs/character{c:02d}{t}" for t in turns for c in range(n_characters)),
+        families=tuple(f"Signs/character{c:02d}" for _ in turns for c in range(n_characters)),
     )
 
 
@@ -318,7 +319,7 @@ def test_a_finished_run_returns_at_once(tmp_path):
         ({"seed": 4}, r"belongs to a run with seed = 0, not 4; choose another folder"),
         ({"r": (1, 2)}, r"belongs to a run with r = \[1\], not \[1, 2\]"),
         ({"regime": "pn"}, r"a run with regime = 'leave-one-out', not 'pn'"),
-        ({"epochs": 3}, r"a run with epochs = 2, not 3; .* or start over with --restart"),
+        ({"epochs": 3}, r"a run with epochs = 2, not 3; .* or start over with restart=True"),
     ],
 )
 def test_the_state_of_another_plan_is_refused(tmp_path, changes, message):
@@ -405,7 +406,7 @@ def by_hand(plan, numbers_of_steps):
     ids=str,
 )
 def test_steps_against_a_plain_loop(tmp_path, changes, numbers):
-    """A step a task, several tasks a step (their mean), a step an epoch; the same or new tasks."""
+    """One step per task, per several tasks (their mean) or per epoch; the same or new tasks."""
     plan = replace(PLAN, n_tasks=4, n_way=4, learning_rate=0.005, **changes)
     train(DATA, plan, tmp_path)
     expected = by_hand(plan, numbers)
@@ -413,7 +414,7 @@ def test_steps_against_a_plain_loop(tmp_path, changes, numbers):
         torch.testing.assert_close(found, expected[name], rtol=1e-3, atol=1e-5, msg=name)
 
 
-def test_observers_hear_every_step_and_the_log_agrees(tmp_path):
+def test_observers_are_called_after_every_step_and_the_log_agrees(tmp_path):
     one, two = [], []
     plan = replace(PLAN, halve_every=1, held_out=1)
     train(DATA, plan, tmp_path, observers=(one.append, two.append))
@@ -450,7 +451,7 @@ def test_reports_are_running_means(tmp_path):
 
 def test_held_out_characters_are_never_trained_on_in_any_rotation():
     plan = replace(PLAN, held_out=2, n_tasks=40, n_way=8, fresh=True)
-    episodes = trainer._Episodes(DATA, plan, torch.device("cpu"))
+    episodes = Episodes(DATA, plan, torch.device("cpu"))
 
     def characters(rows):
         return {DATA.class_names[label].split("/rot")[0] for label in DATA.labels[rows]}
@@ -468,33 +469,33 @@ def test_held_out_characters_are_never_trained_on_in_any_rotation():
     assert not characters(np.flatnonzero(np.isin(DATA.labels, list(trained_on)))) & characters(
         episodes.held_rows
     )
-    other = trainer._Episodes(DATA, replace(plan, seed=1), torch.device("cpu"))
+    other = Episodes(DATA, replace(plan, seed=1), torch.device("cpu"))
     assert set(other.held_rows) != set(episodes.held_rows)
 
 
 class Figures:
-    """Stand in for judging: fixed figures, one an epoch."""
+    """Stand in for the scores on held-out classes: fixed ones, one per epoch."""
 
     def __init__(self, monkeypatch, figures):
         self.networks, waiting = [], iter(figures)
 
-        def judge(episodes, learner):
+        def score(episodes, learner):
             weights = learner.network.state_dict()
             self.networks.append({name: tensor.clone() for name, tensor in weights.items()})
             return next(waiting)
 
-        monkeypatch.setattr(trainer._Episodes, "judge", judge)
+        monkeypatch.setattr(Episodes, "held_out_score", score)
 
 
 def test_patience_stops_and_the_best_epoch_is_kept(tmp_path, monkeypatch):
-    judged = Figures(monkeypatch, [0.2, 0.5, 0.5, 0.4, 0.9])
+    scored = Figures(monkeypatch, [0.2, 0.5, 0.5, 0.4, 0.9])
     plan = replace(PLAN, n_tasks=2, epochs=9, held_out=1, patience=2)
     trained = train(DATA, plan, tmp_path)
     assert trained == trainer.Trained(tmp_path / MODEL, 8, True, 1, 0.5)
     found = load_checkpoint(tmp_path / MODEL)
     weights = found.network.state_dict()
-    assert all(torch.equal(weights[name], tensor) for name, tensor in judged.networks[1].items())
-    assert not all(torch.equal(weights[name], t) for name, t in judged.networks[3].items())
+    assert all(torch.equal(weights[name], tensor) for name, tensor in scored.networks[1].items())
+    assert not all(torch.equal(weights[name], t) for name, t in scored.networks[3].items())
     told = found.metadata["training"]
     assert (told["steps"], told["best_epoch"], told["best_figure"]) == (8, 1, 0.5)
     assert [line["held_out"] for line in log_of(tmp_path)][1::2] == [0.2, 0.5, 0.5, 0.4]
@@ -513,7 +514,7 @@ def test_patience_survives_a_crash(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("regime", ["leave-one-out", "pn-average", "fspll", "maml"])
-def test_judging_does_not_read_true_labels(monkeypatch, regime):
+def test_the_held_out_score_does_not_read_true_labels(monkeypatch, regime):
     """Candidate sets are drawn as ever, then the truth is taken away."""
     plan = replace(PLAN, regime=regime, held_out=2, n_way=8)
     figures = []
@@ -526,13 +527,13 @@ def test_judging_does_not_read_true_labels(monkeypatch, regime):
     for drawn in (task, blind):
         monkeypatch.setattr(TaskSource, "task", drawn)
         learner = trainer._make_learner(plan, DATA)
-        episodes = trainer._Episodes(DATA, plan, torch.device("cpu"))
-        figures.append(episodes.judge(learner))
+        episodes = Episodes(DATA, plan, torch.device("cpu"))
+        figures.append(episodes.held_out_score(learner))
     assert figures[0] == figures[1]
     assert 0 < figures[0] < 1
 
 
-def test_judging_counts_hits_among_visible_labels():
+def test_the_held_out_score_counts_hits_among_visible_labels():
     """Leave-one-out nearest class, by hand, with precise labels."""
     plan = replace(PLAN, regime="precise", n_way=8, n_shot=3)
     learner = PrototypeLearner(plan, in_channels=1, size=16)
@@ -548,7 +549,7 @@ def test_judging_counts_hits_among_visible_labels():
         means = [features[others & (task.support_labels == c)].mean(axis=0) for c in range(8)]
         hits += np.argmin(np.linalg.norm(x - np.array(means), axis=1)) == task.support_labels[i]
     assert 0 < hits < 24
-    assert learner.judge(images, task) == pytest.approx(hits / 24)
+    assert learner.held_out_score(images, task) == pytest.approx(hits / 24)
 
 
 # -------------------------------------------------------------------- refused
@@ -557,10 +558,13 @@ def test_judging_counts_hits_among_visible_labels():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"held_out": 6}, "held_out = 6 leaves nothing to train on: there are 6 characters"),
+        (
+            {"held_out": 6},
+            "held_out = 6 leaves nothing to train on: there are 6 classes, each",
+        ),
         (
             {"held_out": 1, "r": (1, 3)},
-            "held_out = 1 keeps 4 classes aside, but judging tasks of r = 3 takes at least 5",
+            "held_out = 1 keeps 4 classes aside, but a score on tasks of r = 3 takes at least 5",
         ),
         ({"held_out": 5, "n_way": 5}, "n_way = 5 but the data set has 4 classes"),
         ({"n_query": 5}, "n_shot . n_query = 7 but class 'Signs/character00' has 6 samples"),

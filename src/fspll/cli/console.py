@@ -1,6 +1,9 @@
-"""The two consoles of the command line and the progress bar every long job shows."""
+"""The two consoles of the command line, its progress bar, and the names of its options."""
 
 from __future__ import annotations
+
+import re
+from typing import Any
 
 from rich.console import Console
 from rich.progress import (
@@ -17,30 +20,50 @@ out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
 
 
-def progress_bar() -> Progress:
+def with_option_names(message: str, command: Any) -> str:
+    """Name the options of a command where a message names arguments of the library.
+
+    ``encoding='utf-16'`` becomes ``--encoding 'utf-16'`` and ``restart=True`` ``--restart``, if the
+    command has such an option. A group of commands has the options of all of them.
+
+    Parameters
+    ----------
+    message : str
+        Of an error or a note.
+    command : click.Command
+    """
+    commands = [command, *getattr(command, "commands", {}).values()]
+    options = {
+        name.removeprefix("--").replace("-", "_"): name
+        for one in commands
+        for parameter in one.params
+        for name in parameter.opts
+        if name.startswith("--")
+    }
+
+    def named(match: re.Match[str]) -> str:
+        option = options.get(match[1])
+        if option is None:
+            return match[0]
+        return option if match[2] == "True" else f"{option} {match[2]}"
+
+    return re.sub(r"""\b(\w+)=(True\b|'[^']*'|"[^"]*"|\.\.\.|[A-Z]+\b)""", named, message)
+
+
+def progress_bar(*, percent: bool = False) -> Progress:
     """Return a progress display with a count and the time left, on standard error.
 
     Standard error keeps ``fspll ... > file`` clean; nothing is shown when it is not a terminal.
+
+    Parameters
+    ----------
+    percent : bool
+        Show a percentage instead of the count, for work of uneven pieces.
     """
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        console=err,
-        transient=True,
-        disable=not err.is_terminal,
-    )
-
-
-def work_bar() -> Progress:
-    """Return a progress display for work of uneven pieces: a percentage and the time left."""
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
+        TaskProgressColumn() if percent else MofNCompleteColumn(),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),

@@ -16,7 +16,7 @@ from fspll.cli.console import out, progress_bar
 def demo(
     folder: Path | None = typer.Option(None, "--out", help="Keep the trained model here."),
     steps: int = typer.Option(300, min=1, help="Steps of meta-training."),
-    tasks: int = typer.Option(100, min=2, help="New tasks a line of the table."),
+    tasks: int = typer.Option(100, min=2, help="New tasks per line of the table."),
     seed: int = typer.Option(0, min=0, help="Seed of the network and of the tasks."),
 ) -> None:
     """Meta-train on drawn characters for about a minute, then solve tasks with new ones."""
@@ -27,8 +27,8 @@ def demo(
     from fspll.embeddings import Encoder, load_embedding
     from fspll.experiments.comparison import compare
     from fspll.experiments.evaluation import METHODS
-    from fspll.metalearning.plan import TrainingPlan
-    from fspll.metalearning.trainer import MODEL, train
+    from fspll.metalearning import TrainingPlan, train
+    from fspll.metalearning.trainer import MODEL
     from fspll.tasks import TaskSettings
 
     if folder is not None and (folder / MODEL).exists():
@@ -59,8 +59,8 @@ def demo(
             seed=seed,
             progress=lambda done, total: progress.update(line, completed=done),
         )
-    table = Table(title=f"New characters, 5 samples of each, {tasks} tasks a line", box=SIMPLE)
-    for heading in ("classes", "labels a sample", *METHODS):
+    table = Table(title=f"New characters, 5 samples of each, {tasks} tasks per line", box=SIMPLE)
+    for heading in ("classes", "labels per sample", *METHODS):
         table.add_column(heading, justify="right", no_wrap=heading in METHODS)
     for start in range(0, len(rows), len(METHODS)):
         line_rows = rows[start : start + len(METHODS)]
@@ -70,9 +70,9 @@ def demo(
     out.print(
         "Share of new drawings recognized, ± the 95% interval of the mean. Each sample carries\n"
         "that many candidate labels, one of them right. PN averages over all of them, FsPLL-nM\n"
-        "weighs them by distance, FsPLL asks the neighbors too (the paper's rule); Evidence, the\n"
-        "default, intersects what neighbors may be and gives each label to one group only. The\n"
-        "network never saw a true label: it was trained on candidate sets as well.",
+        "weights them by distance, FsPLL by the neighbors too (the paper's rule); Evidence, the\n"
+        "default, intersects the candidate sets of neighbors and gives each label to one group\n"
+        "only. The network never saw a true label: it was trained on candidate sets as well.",
         soft_wrap=True,
     )
     if folder is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import typer
@@ -12,15 +11,21 @@ from typer.core import TyperGroup
 from fspll._common.errors import FsPLLError
 from fspll._common.version import __version__
 from fspll.cli import data, demo, diagnose, evaluate, label, models, predict, reproduce, train
-from fspll.cli.console import err
+from fspll.cli.console import err, with_option_names
 
 
 class _Commands(TyperGroup):
-    """The commands; Ctrl-C is answered here, before typer makes a silent exit of it."""
+    """The commands; deliberate errors and Ctrl-C end here with one sentence."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
+        except FsPLLError as error:
+            sentence = with_option_names(str(error), self.commands[ctx.invoked_subcommand])
+            # One line, whatever a file name or a library's own message may hold.
+            sentence = " ".join(sentence.split())
+            err.print(f"[bold red]error:[/] {escape(sentence)}", soft_wrap=True)
+            raise typer.Exit(2) from None
         except KeyboardInterrupt:
             err.print("stopped; what was finished is kept")
             raise typer.Exit(130) from None
@@ -66,13 +71,7 @@ def _options(
 
 def main() -> None:
     """Run the command line; exit 2 with one sentence on bad input, 130 on Ctrl-C."""
-    try:
-        app(prog_name="fspll")  # also when run as `python -m fspll`
-    except FsPLLError as error:
-        # One line, whatever a file name or a library's own message may hold.
-        sentence = " ".join(str(error).split())
-        err.print(f"[bold red]error:[/] {escape(sentence)}", soft_wrap=True)
-        sys.exit(2)
+    app(prog_name="fspll")  # also when run as `python -m fspll`
 
 
 if __name__ == "__main__":

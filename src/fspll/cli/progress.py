@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
-from fspll.cli.console import progress_bar, work_bar
+from rich.progress import Progress
+
+from fspll.cli.console import progress_bar
 
 if TYPE_CHECKING:
-    from fspll.metalearning.trainer import Report
+    from fspll.metalearning.log import Report
 
 
-class TrainingBar:
+class _Bar:
+    """A context manager that shows one line of progress."""
+
+    def __init__(self, progress: Progress, description: str, total: float | None) -> None:
+        self.progress, self.description, self.total = progress, description, total
+
+    def __enter__(self) -> Self:
+        self.progress.start()
+        self.bar = self.progress.add_task(self.description, total=self.total)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.progress.stop()
+
+
+class TrainingBar(_Bar):
     """A context manager whose :meth:`observe` is an observer of the trainer."""
 
     def __init__(self, total_steps: int, description: str = "training") -> None:
-        self.progress = progress_bar()
-        self.description = description
-        self.total_steps = total_steps
-
-    def __enter__(self) -> TrainingBar:
-        self.progress.start()
-        self.bar = self.progress.add_task(self.description, total=self.total_steps)
-        return self
+        super().__init__(progress_bar(), description, total_steps)
 
     def observe(self, report: Report) -> None:
         """Show a step."""
@@ -33,36 +42,15 @@ class TrainingBar:
             f"{report.query_accuracy:.3f}",
         )
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.progress.stop()
 
-
-class GridBar:
+class GridBar(_Bar):
     """A context manager whose :meth:`show` is the progress of a grid of experiments."""
 
     def __init__(self, name: str) -> None:
-        self.name, self.progress = name, work_bar()
-
-    def __enter__(self) -> GridBar:
-        self.progress.start()
-        self.bar = self.progress.add_task(self.name, total=None)
-        return self
+        super().__init__(progress_bar(percent=True), name, None)
 
     def show(self, doing: str, done: float, total: float) -> None:
         """Show what was just finished and how much of the work is done."""
         self.progress.update(
-            self.bar, description=f"{self.name}: {doing}", completed=done, total=total
+            self.bar, description=f"{self.description}: {doing}", completed=done, total=total
         )
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.progress.stop()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -11,7 +11,8 @@ from fspll._common.errors import InputError, MissingPackageError
 from fspll.cli.console import err, out
 
 if TYPE_CHECKING:
-    from fspll.metalearning.trainer import Observer, Report
+    from fspll.metalearning.log import Report
+    from fspll.metalearning.trainer import Observer
 
 
 def train(
@@ -19,24 +20,24 @@ def train(
     dataset: str = typer.Option("glyphs", help="glyphs, omniglot, mini-imagenet, or a folder."),
     root: Path | None = typer.Option(None, help="Where the data set's files are."),
     regime: str = typer.Option("leave-one-out", help="What is learned from; see docs/method.md."),
-    r: str = typer.Option("1", help="Extra labels a sample; several (0,1,2,3) take turns."),
+    r: str = typer.Option("1", help="Extra labels per sample; several (0,1,2,3) take turns."),
     p: float = typer.Option(1.0, help="Share of ambiguous samples."),
-    n_way: int = typer.Option(30, help="Classes a task (N1)."),
-    n_shot: int = typer.Option(5, help="Support samples a class (K1)."),
+    n_way: int = typer.Option(30, help="Classes per task (N1)."),
+    n_shot: int = typer.Option(5, help="Support samples per class (K1)."),
     n_query: int | None = typer.Option(
-        None, help="Queries a class; by default 15, or 1 when nothing is learned from them."
+        None, help="Queries per class; by default 15, or 1 when nothing is learned from them."
     ),
-    tasks: int = typer.Option(100, help="Tasks an epoch (T)."),
+    tasks: int = typer.Option(100, help="Tasks per epoch (T)."),
     epochs: int = typer.Option(20, help="Rounds over the tasks."),
     fresh: bool = typer.Option(False, help="Draw new tasks every epoch instead of the same T."),
-    update: str = typer.Option("task", help="A step a task, or a step an epoch: task | epoch."),
-    meta_batch: int = typer.Option(1, help="Tasks a step, when not 1 or all."),
+    update: str = typer.Option("task", help="One step per task or per epoch: task | epoch."),
+    meta_batch: int = typer.Option(1, help="Tasks per step, when not 1 or all."),
     optimizer: str = typer.Option("adam", help="adam or sgd."),
     learning_rate: float = typer.Option(1e-3),
     halve_every: int = typer.Option(20, help="Epochs between halvings of the rate; 0 never."),
     metric: str = typer.Option("euclidean", help="euclidean or sqeuclidean."),
     architecture: str = typer.Option("conv4"),
-    held_out: int = typer.Option(0, help="Meta-training characters kept to choose the best epoch."),
+    held_out: int = typer.Option(0, help="Meta-training classes kept to choose the best epoch."),
     patience: int = typer.Option(0, help="Stop after so many epochs without a better one."),
     inner_steps: int = typer.Option(5, help="MAML: steps on the support set."),
     inner_rate: float = typer.Option(0.5, help="MAML: their learning rate."),
@@ -48,17 +49,18 @@ def train(
     tensorboard: bool = typer.Option(False, help="Also write TensorBoard scalars."),
 ) -> None:
     """Meta-train an embedding network; Ctrl-C stops it, the same command goes on."""
-    from fspll._common.devices import keep_freed_memory
+    from fspll._common.devices import choose_device, keep_freed_memory
     from fspll.cli.datasets import load_split, numbers
     from fspll.cli.progress import TrainingBar
-    from fspll.metalearning.plan import TrainingPlan
+    from fspll.metalearning import TrainingPlan
+    from fspll.metalearning.trainer import check_folder
     from fspll.metalearning.trainer import train as run
 
     keep_freed_memory()
     if update not in ("task", "epoch"):
         raise InputError(f"--update is task or epoch, not {update!r}")
     plan = TrainingPlan(
-        regime=regime.lower(),
+        regime=regime,
         n_way=n_way,
         n_shot=n_shot,
         n_query=_queries(regime) if n_query is None else n_query,
@@ -80,8 +82,12 @@ def train(
         inner_rate=inner_rate,
         first_order=first_order,
     )
+    # Everything that can be checked is checked before the data set is loaded.
+    check_folder(folder)
+    choose_device(device)
+    writer = _summary_writer() if tensorboard else None
     data = load_split(dataset, "train", root)
-    observers: list[Observer] = [_scalars(folder / "tensorboard")] if tensorboard else []
+    observers = [] if writer is None else [_scalars(writer(str(folder / "tensorboard")))]
     with TrainingBar(plan.total_steps) as bar:
         trained = run(
             data,
@@ -101,18 +107,21 @@ def train(
 
 
 def _queries(regime: str) -> int:
-    from fspll.metalearning.regimes import MAML_REGIMES, find_regime
+    from fspll.metalearning import REGIMES
 
-    return 15 if regime.lower() in MAML_REGIMES or find_regime(regime).reads_queries else 1
+    return 15 if REGIMES.get(regime).reads_queries else 1
 
 
-def _scalars(folder: Path) -> Observer:
-    """Return an observer that writes TensorBoard scalars."""
+def _summary_writer() -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         raise MissingPackageError("tensorboard", "tensorboard", "--tensorboard") from None
-    writer = SummaryWriter(str(folder))
+    return SummaryWriter
+
+
+def _scalars(writer: Any) -> Observer:
+    """Return an observer that writes TensorBoard scalars."""
 
     def observe(report: Report) -> None:
         figures = report._asdict()

@@ -23,13 +23,18 @@ class ImageSet:
     labels : int64 array of shape (n,)
         Index into ``class_names``.
     class_names : tuple of str
-        One name a class.
+        One name per class.
+    families : tuple of str, optional
+        One name per class, shared by classes that are variants of one thing, such as a character
+        and its rotations: who holds out one of them holds out all. By default, every class is a
+        family of its own.
     """
 
     name: str
     images: np.ndarray
     labels: np.ndarray
     class_names: tuple[str, ...]
+    families: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.images.dtype != np.uint8 or self.images.ndim not in (3, 4):
@@ -40,6 +45,11 @@ class ImageSet:
         if len(self.images) != len(self.labels):
             raise DataError(
                 f"{self.name} has {len(self.images)} images but {len(self.labels)} labels"
+            )
+        if self.families is not None and len(self.families) != self.n_classes:
+            raise DataError(
+                f"{self.name} has {self.n_classes} classes but {len(self.families)} families; "
+                f"every class needs one"
             )
 
     def __len__(self) -> int:
@@ -54,6 +64,10 @@ class ImageSet:
     def samples_per_class(self) -> np.ndarray:
         """Number of images of each class, of shape (n_classes,)."""
         return np.bincount(self.labels, minlength=self.n_classes)
+
+    def class_families(self) -> np.ndarray:
+        """Return the family of every class, of shape (n_classes,)."""
+        return np.array(self.class_names if self.families is None else self.families)
 
     def __repr__(self) -> str:
         shape = "x".join(map(str, self.images.shape[1:]))

@@ -92,6 +92,7 @@ def load_omniglot(
         images=images.reshape(-1, size, size),
         labels=np.repeat(np.arange(len(names), dtype=np.int64), N_DRAWINGS),
         class_names=names,
+        families=tuple(characters[c] for _ in turns for c in chosen),
     )
 
 

@@ -1,6 +1,12 @@
 """Embeddings: networks, their files, and how pictures become features."""
 
-from fspll.embeddings.architectures import ARCHITECTURES, build_network, describe_network
+from fspll.embeddings.architectures import (
+    ARCHITECTURES,
+    build_network,
+    describe_network,
+    find_architecture,
+    network_for_images,
+)
 from fspll.embeddings.cached import Encoded, Unreadable, encode_cached
 from fspll.embeddings.checkpoints import (
     Checkpoint,
@@ -52,9 +58,11 @@ __all__ = [
     "build_network",
     "describe_network",
     "encode_cached",
+    "find_architecture",
     "image_tensor",
     "load_checkpoint",
     "load_embedding",
+    "network_for_images",
     "network_from_tensors",
     "network_to_tensors",
     "photo_encoder",

@@ -42,11 +42,7 @@ def build_network(architecture: str, *, seed: int | None = None, **settings: Any
     >>> network.n_features, network.settings
     (1600, {'in_channels': 3, 'width': 64, 'size': 84})
     """
-    kind = ARCHITECTURES.get(architecture) if isinstance(architecture, str) else None
-    if kind is None:
-        raise InputError(
-            f"no architecture is called {architecture!r}; there are {_listed(ARCHITECTURES)}"
-        )
+    kind = find_architecture(architecture)
     known = list(inspect.signature(kind).parameters)
     unknown = [name for name in settings if name not in known]
     if unknown:
@@ -59,6 +55,30 @@ def build_network(architecture: str, *, seed: int | None = None, **settings: Any
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         return kind(**settings)
+
+
+def find_architecture(name: str) -> type[Conv4] | type[ResNet12] | type[Conv4Classifier]:
+    """Return the class of a network by its name; a wrong name lists the right ones."""
+    kind = ARCHITECTURES.get(name) if isinstance(name, str) else None
+    if kind is None:
+        raise InputError(f"no architecture is called {name!r}; there are {_listed(ARCHITECTURES)}")
+    return kind
+
+
+def network_for_images(
+    architecture: str, in_channels: int, size: int, *, seed: int | None = None, **settings: Any
+) -> nn.Module:
+    """Build a network for images of a size; only architectures that depend on it are given it.
+
+    >>> network_for_images("conv4", 3, 32, width=8).settings
+    {'in_channels': 3, 'width': 8, 'size': 32}
+    >>> network_for_images("resnet12", 3, 32, widths=[4, 8]).settings
+    {'in_channels': 3, 'widths': [4, 8]}
+    """
+    settings["in_channels"] = in_channels
+    if "size" in inspect.signature(find_architecture(architecture)).parameters:
+        settings["size"] = size
+    return build_network(architecture, seed=seed, **settings)
 
 
 def describe_network(network: nn.Module) -> tuple[str, dict[str, Any]]:

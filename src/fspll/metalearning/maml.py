@@ -6,35 +6,28 @@ L_support, and the loss of theta' on the queries is differentiated through those
 are candidate sets, both losses are averaged over the candidates; with sets of one this is plain
 MAML.
 
-Shapes: n support samples, q queries, l classes, C channels, S pixels a side.
+Shapes: n support samples, q queries, l classes, C channels, S pixels per side.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from fspll._common.errors import InputTypeError
-from fspll.embeddings import Conv4Classifier, build_network
-from fspll.metalearning.learners import Outcome
+from fspll._common.errors import InputError, InputTypeError
+from fspll.embeddings import Conv4Classifier, network_for_images
+from fspll.metalearning import REGIMES
 from fspll.metalearning.objectives import average_over_candidates
 from fspll.metalearning.plan import TrainingPlan
+from fspll.metalearning.prototypes import Outcome
 from fspll.tasks import Tasks
 
 Weights = Mapping[str, Tensor]
-
-
-def label_mask(task: Tasks, precise: bool, which: str) -> Tensor:
-    """Return the labels that may be seen, as candidate sets of shape (n, l) or (q, l)."""
-    candidates = task.candidates if which == "support" else task.query_candidates
-    if not precise:
-        return torch.from_numpy(candidates)
-    truth = task.support_labels if which == "support" else task.query_labels
-    return torch.from_numpy(np.eye(candidates.shape[-1], dtype=bool)[truth])
+Objective = Callable[[Tensor, Tensor], Tensor]
 
 
 def adapt(
@@ -46,6 +39,7 @@ def adapt(
     steps: int,
     rate: float,
     second_order: bool = False,
+    objective: Objective = average_over_candidates,
 ) -> dict[str, Tensor]:
     """Take gradient steps on the support set and return the adapted weights.
 
@@ -64,12 +58,14 @@ def adapt(
         How many steps, and their size for the *mean* loss.
     second_order : bool
         Keep the graph, so that a loss of the result reaches ``weights`` through the steps.
+    objective : callable
+        The loss of log-probabilities (n, l) under labels (n, l).
     """
     adapted = dict(weights)
     moving = [name for name, tensor in adapted.items() if tensor.ndim > 1 or "head" in name]
     for _ in range(steps):
         scores = functional_call(network, adapted, (images,))
-        loss = average_over_candidates(scores.log_softmax(dim=-1), labels)
+        loss = objective(scores.log_softmax(dim=-1), labels)
         gradients = torch.autograd.grad(
             loss, [adapted[name] for name in moving], create_graph=second_order
         )
@@ -127,7 +123,7 @@ def solve_task(
 
 
 class MAMLLearner:
-    """MAML ("maml": candidate sets) or MAML+ ("maml+": precise labels) for the trainer.
+    """MAML for the trainer, on the labels that its regime shows.
 
     Parameters
     ----------
@@ -136,35 +132,40 @@ class MAMLLearner:
         Of the images.
     """
 
+    adapts: ClassVar[bool] = True
+
     def __init__(self, plan: TrainingPlan, in_channels: int, size: int) -> None:
-        self.plan = plan
-        self.precise = plan.regime.endswith("+")
-        settings = {"in_channels": in_channels, "size": size, "n_way": plan.n_way}
-        self.network = build_network("conv4-classifier", seed=plan.seed, **settings)
+        self.plan, self.regime = plan, REGIMES.get(plan.regime)
+        if self.regime.query == "none":
+            raise InputError("MAML learns from labels of the queries, but the regime hides them")
+        self.network = network_for_images(
+            "conv4-classifier", in_channels, size, seed=plan.seed, n_way=plan.n_way
+        )
 
     def episode(self, images: Tensor, task: Tasks) -> Outcome:
         """Return the query loss of the adapted weights; images (n + q, C, S, S)."""
         n = len(task.support_labels)
-        device = images.device
+        support, query = self.regime.visible_labels(task)
+        assert query is not None
         weights = adapt(
             self.network,
             dict(self.network.named_parameters()),
             images[:n],
-            label_mask(task, self.precise, "support").to(device),
+            support.to(images.device),
             steps=self.plan.inner_steps,
             rate=self.plan.inner_rate,
             second_order=not self.plan.first_order,
+            objective=self.regime.objective,
         )
         scores = functional_call(self.network, weights, (images[n:],))
-        labels = label_mask(task, self.precise, "query").to(device)
-        loss = average_over_candidates(scores.log_softmax(dim=-1), labels)
+        loss = self.regime.objective(scores.log_softmax(dim=-1), query.to(images.device))
         truth = torch.from_numpy(task.query_labels)
         accuracy = (scores.detach().argmax(dim=-1).cpu() == truth).float().mean().item()
         return Outcome(loss, accuracy)
 
-    def judge(self, images: Tensor, task: Tasks) -> float:
+    def held_out_score(self, images: Tensor, task: Tasks) -> float:
         """Adapt to every other support sample and count hits among the labels of the rest."""
-        labels = label_mask(task, self.precise, "support").to(images.device)
+        labels = self.regime.visible_labels(task)[0].to(images.device)
         known = torch.arange(len(labels)) % 2 == 0
         _, guess = solve_task(
             self.network,

@@ -26,7 +26,7 @@ def log_probabilities(distance: Tensor, present: Tensor) -> Tensor:
 def largest_probability(log_p: Tensor) -> Tensor:
     """Minus the log of the most likely class's probability, Eq. (5): the paper's objective.
 
-    It reads no label of the queries at all: it sharpens what the network believes already.
+    It reads no label of the queries at all: it sharpens the network's own predictions.
     """
     return -log_p.amax(dim=-1).mean()
 
@@ -92,16 +92,19 @@ def leave_one_out_log_probabilities(
     return log_probabilities(distance * (stretch.square() if squared else stretch), left), left
 
 
-def leave_one_out_support(
-    distance: Tensor, candidates: Tensor, confidence: Tensor, squared: bool
-) -> Tensor:
+def leave_one_out_support(log_p: Tensor, left: Tensor, candidates: Tensor) -> Tensor:
     """Minus the log of the candidates' total probability, each support sample left out in turn.
 
     Learns from candidate sets and nothing else: it uses what the paper allows, the support's
     candidates, but as evidence (the truth is inside) instead of through the model's own guess.
     A sample whose candidates are all its own (nobody else has them) says nothing and is skipped.
+
+    Parameters
+    ----------
+    log_p, left : Tensors of shape (..., n, l)
+        From :func:`leave_one_out_log_probabilities`.
+    candidates : bool Tensor of shape (..., n, l)
     """
-    log_p, left = leave_one_out_log_probabilities(distance, confidence, squared)
     usable = (candidates & left).any(dim=-1)
     inside = log_p.masked_fill(~(candidates & left), -torch.inf)
     # A row of minus infinities would poison the gradient even when its result is thrown away.

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from fspll._common.arguments import check_choice, check_count
+from fspll._common.arguments import check_choice, check_count, check_positive
 from fspll._common.errors import InputError
-from fspll.metalearning.regimes import DEFAULT, MAML_REGIMES, find_regime
+from fspll.embeddings import find_architecture
+from fspll.metalearning import REGIMES
 from fspll.rectifiers.paper import check_metric
 from fspll.tasks import TaskSettings
 
+DEFAULT = "leave-one-out"
 OPTIMIZERS = ("adam", "sgd")
 
 
@@ -21,22 +23,22 @@ class TrainingPlan:
     Attributes
     ----------
     regime : str
-        A name of :data:`fspll.metalearning.regimes.REGIMES`, or "maml" or "maml+".
+        A name of :data:`fspll.metalearning.REGIMES`, in any case.
     n_way, n_shot, n_query : int
-        N1, K1 and queries a class.
+        N1, K1 and queries per class.
     r : tuple of int
         Extra labels of an ambiguous sample; task i takes the (i mod len)-th.
     p : float
         Share of ambiguous samples.
     n_tasks : int
-        T, tasks an epoch.
+        T, tasks per epoch.
     fresh : bool
         Draw new tasks every epoch instead of going over the same T again, as the paper does.
     epochs : int
         Rounds over the T tasks; the paper goes up to 200.
     tasks_per_step : int
-        Tasks whose gradients make one step: 1 is a step a task; T is Algorithm 1 taken literally,
-        one step an epoch.
+        Tasks whose gradients make one step: 1 is one step per task; T is Algorithm 1 taken
+        literally, one step per epoch.
     optimizer : {"adam", "sgd"}
     learning_rate : float
     halve_every : int
@@ -46,7 +48,8 @@ class TrainingPlan:
     architecture : str
         Of the embedding network.
     held_out : int
-        Meta-training characters (classes with their rotations) kept aside to choose the best epoch.
+        Meta-training classes, each with its variants such as rotations, kept aside to choose the
+        best epoch.
     patience : int
         Stop after so many epochs without a better one; 0 never. Needs ``held_out``.
     seed : int
@@ -54,6 +57,13 @@ class TrainingPlan:
     inner_steps, inner_rate, first_order
         MAML's steps on the support set, their learning rate (for the mean loss), and whether the
         second-order terms are left out.
+
+    Examples
+    --------
+    >>> from fspll.metalearning import TrainingPlan
+    >>> plan = TrainingPlan(regime="FsPLL", n_tasks=100, epochs=20, halve_every=10)
+    >>> plan.regime, plan.total_steps, plan.rate(epoch=10)
+    ('fspll', 2000, 0.0005)
     """
 
     regime: str = DEFAULT
@@ -79,9 +89,10 @@ class TrainingPlan:
     first_order: bool = False
 
     def __post_init__(self) -> None:
-        if not self.is_maml:
-            find_regime(self.regime)
+        REGIMES.get(self.regime)
+        object.__setattr__(self, "regime", REGIMES.find(self.regime))
         check_metric(self.metric)
+        find_architecture(self.architecture)
         if not isinstance(self.r, tuple) or not self.r:
             raise InputError(f"r must be a tuple of numbers of extra labels, not {self.r!r}")
         for r in self.r:
@@ -90,8 +101,7 @@ class TrainingPlan:
         for name, low in (least | {"patience": 0, "seed": 0, "inner_steps": 1}).items():
             check_count(name, getattr(self, name), low)
         for name in ("learning_rate", "inner_rate"):
-            if not 0 < getattr(self, name) < float("inf"):
-                raise InputError(f"{name} must be a positive number, not {getattr(self, name)!r}")
+            check_positive(name, getattr(self, name))
         check_choice("optimizer", self.optimizer, OPTIMIZERS)
         if self.n_tasks % self.tasks_per_step:
             raise InputError(
@@ -100,18 +110,13 @@ class TrainingPlan:
         if self.n_query < 1:
             raise InputError("n_query must be 1 or more in meta-training")
         if self.held_out and self.n_shot < 2:
-            raise InputError("held_out needs n_shot of 2 or more: judging leaves samples out")
+            raise InputError("held_out needs n_shot of 2 or more: its score leaves samples out")
         if self.patience and not self.held_out:
-            raise InputError("patience needs held_out classes to judge the epochs by")
-
-    @property
-    def is_maml(self) -> bool:
-        """Whether this is MAML rather than a prototype regime."""
-        return self.regime.lower() in MAML_REGIMES
+            raise InputError("patience needs held_out classes to compare the epochs on")
 
     @property
     def steps_per_epoch(self) -> int:
-        """Optimizer steps an epoch."""
+        """Optimizer steps per epoch."""
         return self.n_tasks // self.tasks_per_step
 
     @property

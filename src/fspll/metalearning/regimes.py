@@ -1,244 +1,205 @@
 """Regimes: which labels meta-training may see, and what it does with them.
 
-PN, FsPLL, FsPLL-nM and their + forms are settings of one trainer, not classes. The trainer hands an
-episode to a regime as a :class:`View` that holds only what the regime declares, so no objective can
-read a label it is not meant to see. Shapes: n support samples, q queries, l classes, m features.
+PN, FsPLL, FsPLL-nM, MAML and their + forms are data for one trainer. Their names are in
+:data:`fspll.metalearning.REGIMES`; other packages add regimes through the entry point
+``fspll.regimes``. Shapes: n support samples, q queries, l classes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from fspll._common.arguments import check_choice
 from fspll._common.errors import InputError
 from fspll.metalearning import objectives
-from fspll.rectifiers.paper import Settings, class_prototypes, distances, rectify
+from fspll.metalearning.maml import MAMLLearner
+from fspll.metalearning.plan import TrainingPlan
+from fspll.metalearning.prototypes import Learner, PrototypeLearner, Solved
+from fspll.rectifiers.paper import Settings
 from fspll.tasks import Tasks
 
-
-class View(NamedTuple):
-    """What a regime may see of an episode.
-
-    Labels are candidate sets throughout; precise labels are sets of one.
-    """
-
-    support: Tensor  # (n, m) embeddings
-    support_labels: Tensor  # (n, l) bool
-    query: Tensor  # (q, m) embeddings
-    query_labels: Tensor | None  # (q, l) bool
-
-
-class Solved(NamedTuple):
-    """The view together with what its support set says."""
-
-    view: View
-    confidence: Tensor  # (n, l), a constant of the backward pass
-    prototypes: Tensor  # (l, m), differentiable
-    present: Tensor  # (l,) bool
-    metric: str
-
-    def query_log_p(self) -> Tensor:
-        """Log of Eq. (4) for the queries, of shape (q, l)."""
-        away = distances(self.view.query, self.prototypes, self.metric)
-        return objectives.log_probabilities(away, self.present)
-
-
-def _largest(solved: Solved) -> Tensor:
-    return objectives.largest_probability(solved.query_log_p())
-
-
-def _true_class(solved: Solved) -> Tensor:
-    return objectives.true_class(solved.query_log_p(), _query_labels(solved).long().argmax(-1))
-
-
-def _average(solved: Solved) -> Tensor:
-    return objectives.average_over_candidates(solved.query_log_p(), _query_labels(solved))
-
-
-def _total(solved: Solved) -> Tensor:
-    return objectives.total_candidate_probability(solved.query_log_p(), _query_labels(solved))
-
-
-def _leave_one_out(solved: Solved) -> Tensor:
-    return objectives.leave_one_out_support(
-        distances(solved.view.support, solved.prototypes, solved.metric),
-        solved.view.support_labels,
-        solved.confidence,
-        squared=solved.metric == "sqeuclidean",
-    )
-
-
-def _all_candidates(solved: Solved) -> Tensor:
-    return _leave_one_out(solved) + _total(solved)
-
-
-def _query_labels(solved: Solved) -> Tensor:
-    if solved.view.query_labels is None:
-        raise InputError("this objective reads query labels, but the regime hides them")
-    return solved.view.query_labels
-
-
-OBJECTIVES: dict[str, Callable[[Solved], Tensor]] = {
-    "largest-probability": _largest,
-    "true-class": _true_class,
-    "average-over-candidates": _average,
-    "query-candidates": _total,
-    "leave-one-out": _leave_one_out,
-    "all-candidates": _all_candidates,
-}
-LABELS = ("none", "candidates", "precise")
-MAML_REGIMES = ("maml", "maml+")  # without prototypes: see fspll.metalearning.maml
+SUPPORT_LABELS = ("candidates", "precise")
+QUERY_LABELS = ("none", *SUPPORT_LABELS)
 
 
 @dataclass(frozen=True)
 class Regime:
-    """Which labels an episode shows and what is minimized.
+    """Which labels an episode shows, what is minimized, and by which learner.
 
     Attributes
     ----------
     support : {"candidates", "precise"}
-        Labels of the support samples.
+        Labels of the support samples that may be seen.
     query : {"none", "candidates", "precise"}
-        Labels of the queries.
-    objective : str
-        A name of :data:`OBJECTIVES`.
-    n_iterations : int
-        Rounds of rectification of the support set; 0 weighs all candidates equally.
-    manifold_weight : float
-        lambda of Eq. (3).
+        Labels of the queries that may be seen.
+    objective : callable
+        What is minimized, a scalar tensor. A learner with prototypes calls it with a
+        :class:`~fspll.metalearning.prototypes.Solved`; MAML calls it with log-probabilities and
+        labels, both of shape (n, l).
+    rectifier : callable, optional
+        From the training plan to the rectifier of the support's confidence; None gives every
+        candidate the same weight.
+    learner : type
+        How an episode becomes a loss; see :class:`~fspll.metalearning.prototypes.Learner`.
+    reads_queries : bool
+        Whether the objective looks at queries at all, labeled or not.
     about : str
-        One sentence for people.
+        One line for people.
+    revision : str
+        Changed whenever the same plan would train another network, so that stored results of an
+        earlier revision are not taken for those of this one.
+
+    Examples
+    --------
+    >>> from fspll.metalearning import REGIMES
+    >>> REGIMES.get("precise").query, REGIMES.get("maml").learner.adapts
+    ('precise', True)
     """
 
     support: str
     query: str
-    objective: str
-    n_iterations: int
-    manifold_weight: float
-    about: str
+    objective: Callable[..., Tensor]
+    rectifier: Callable[[TrainingPlan], Settings] | None = None
+    learner: type[Learner] = PrototypeLearner
+    reads_queries: bool = True
+    about: str = ""
+    revision: str = "1"
 
     def __post_init__(self) -> None:
-        if self.support not in LABELS[1:] or self.query not in LABELS:
-            raise InputError(
-                f"labels are candidates or precise (or none, for queries), not "
-                f"support={self.support!r}, query={self.query!r}"
-            )
-        check_choice("objective", self.objective, OBJECTIVES)
+        check_choice("support", self.support, SUPPORT_LABELS)
+        check_choice("query", self.query, QUERY_LABELS)
+        if not callable(self.objective):
+            raise InputError(f"objective must be a function, not {self.objective!r}")
 
-    @property
-    def reads_queries(self) -> bool:
-        """Whether the objective looks at queries at all, labeled or not."""
-        return self.objective != "leave-one-out"
+    def visible_labels(self, task: Tasks) -> tuple[Tensor, Tensor | None]:
+        """Return the labels of support (n, l) and queries (q, l) as candidate sets.
 
-    def view(self, support: Tensor, query: Tensor, task: Tasks) -> View:
-        """Return what this regime may see of a task whose samples are embedded already."""
-        device = support.device
-        hidden = self.query == "none"
-        return View(
-            support=support,
-            support_labels=_labels(self.support, task.candidates, task.support_labels).to(device),
-            query=query,
-            query_labels=None
-            if hidden
-            else _labels(self.query, task.query_candidates, task.query_labels).to(device),
-        )
-
-    def solve(self, view: View, n_neighbors: int, metric: str) -> Solved:
-        """Weigh the support's candidates and compute the prototypes, Eq. (1) to (3)."""
-        labels = view.support_labels
-        if self.n_iterations and bool((labels.sum(dim=-1) > 1).any()):
-            settings = Settings(n_neighbors, self.manifold_weight, self.n_iterations, metric)
-            confidence = rectify(view.support, labels, settings).confidence
-        else:  # nothing to weigh; with sets of one, Eq. (3) would only blur the class means
-            confidence = labels.to(view.support.dtype)
-        return Solved(
-            view=view,
-            confidence=confidence.to(view.support.dtype),
-            prototypes=class_prototypes(view.support, confidence.to(view.support.dtype)),
-            present=labels.any(dim=-2),
-            metric=metric,
-        )
-
-    def loss(self, solved: Solved) -> Tensor:
-        """Return the objective, a scalar."""
-        return OBJECTIVES[self.objective](solved)
+        Precise labels are sets of one; those of the queries are None where they are hidden.
+        """
+        support = _labels(self.support, task.candidates, task.support_labels)
+        if self.query == "none":
+            return support, None
+        return support, _labels(self.query, task.query_candidates, task.query_labels)
 
 
-def _labels(kind: str, candidates: object, truth: object) -> Tensor:
-    mask = torch.as_tensor(candidates)
+def _labels(kind: str, candidates: np.ndarray, truth: np.ndarray) -> Tensor:
     if kind == "candidates":
-        return mask
-    return torch.nn.functional.one_hot(torch.as_tensor(truth), mask.shape[-1]).bool()
+        return torch.from_numpy(candidates)
+    return torch.from_numpy(np.eye(candidates.shape[-1], dtype=bool)[truth])
 
 
-REGIMES = {
-    "fspll": Regime(
-        "candidates",
-        "none",
-        "largest-probability",
-        10,
-        0.5,
-        "the paper's FsPLL",
-    ),
-    "fspll-nm": Regime(
-        "candidates", "none", "largest-probability", 10, 0.0, "FsPLL without the neighborhood"
-    ),
-    "pn": Regime(
-        "candidates", "none", "largest-probability", 0, 0.0, "PN on candidate sets, as in the paper"
-    ),
-    "pn-average": Regime(
-        "candidates",
-        "candidates",
-        "average-over-candidates",
-        0,
-        0.0,
-        "PN whose queries carry candidate sets: a stronger baseline than the paper's",
-    ),
-    "precise": Regime(
-        "precise",
-        "precise",
-        "true-class",
-        0,
-        0.0,
-        "true labels in meta-training: FsPLL+, PN+, FsPLL++ and PN++ share it",
-    ),
-    "leave-one-out": Regime(
-        "candidates",
-        "none",
-        "leave-one-out",
-        10,
-        0.5,
-        "learns from the support's candidate sets alone, as evidence",
-    ),
-    "query-candidates": Regime(
-        "candidates",
-        "candidates",
-        "query-candidates",
-        10,
-        0.5,
-        "learns from candidate sets of the queries",
-    ),
-    "all-candidates": Regime(
-        "candidates",
-        "candidates",
-        "all-candidates",
-        10,
-        0.5,
-        "leave-one-out and query-candidates together, where queries carry sets",
-    ),
-}
-DEFAULT = "leave-one-out"
+# -------------------------------------------------------------------- objectives of prototypes
 
 
-def find_regime(name: str) -> Regime:
-    """Return a regime by its name, in any case; a wrong name lists the right ones."""
-    try:
-        return REGIMES[name.lower()]
-    except KeyError:
-        known = ", ".join([*REGIMES, *MAML_REGIMES])
-        raise InputError(f"regime must be one of {known}, not {name!r}") from None
+def largest_probability(solved: Solved) -> Tensor:
+    """Eq. (5), the paper's objective: reads no label of the queries."""
+    return objectives.largest_probability(solved.query_log_p())
+
+
+def true_class(solved: Solved) -> Tensor:
+    """Cross-entropy with the queries' true classes."""
+    return objectives.true_class(solved.query_log_p(), solved.query_labels.long().argmax(-1))
+
+
+def average_over_candidates(solved: Solved) -> Tensor:
+    """Cross-entropy averaged over the queries' candidates."""
+    return objectives.average_over_candidates(solved.query_log_p(), solved.query_labels)
+
+
+def query_candidates(solved: Solved) -> Tensor:
+    """Minus the log of the total probability of the queries' candidates."""
+    return objectives.total_candidate_probability(solved.query_log_p(), solved.query_labels)
+
+
+def leave_one_out(solved: Solved) -> Tensor:
+    """Minus the log of the support's candidates' probability, each sample left out in turn."""
+    return objectives.leave_one_out_support(*solved.support_log_p(), solved.view.support_labels)
+
+
+def all_candidates(solved: Solved) -> Tensor:
+    """Both of the above."""
+    return leave_one_out(solved) + query_candidates(solved)
+
+
+# -------------------------------------------------------------------- the regimes
+
+
+def paper_rule(plan: TrainingPlan, manifold_weight: float = 0.5) -> Settings:
+    """Return the paper's rectification: one neighbor less than the shots, lambda, ten rounds."""
+    return Settings(plan.n_shot - 1, manifold_weight, 10, plan.metric)
+
+
+FSPLL = Regime(
+    "candidates",
+    "none",
+    largest_probability,
+    paper_rule,
+    about="the paper's FsPLL",
+)
+FSPLL_NM = Regime(
+    "candidates",
+    "none",
+    largest_probability,
+    partial(paper_rule, manifold_weight=0.0),
+    about="FsPLL without the neighborhood",
+)
+PN = Regime(
+    "candidates",
+    "none",
+    largest_probability,
+    about="PN on candidate sets, as in the paper",
+)
+PN_AVERAGE = Regime(
+    "candidates",
+    "candidates",
+    average_over_candidates,
+    about="PN whose queries carry candidate sets: a stronger baseline than the paper's",
+)
+PRECISE = Regime(
+    "precise",
+    "precise",
+    true_class,
+    about="true labels in meta-training: FsPLL+, PN+, FsPLL++ and PN++ share it",
+)
+LEAVE_ONE_OUT = Regime(
+    "candidates",
+    "none",
+    leave_one_out,
+    paper_rule,
+    reads_queries=False,
+    about="learns from the support's candidate sets alone, as evidence",
+)
+QUERY_CANDIDATES = Regime(
+    "candidates",
+    "candidates",
+    query_candidates,
+    paper_rule,
+    about="learns from candidate sets of the queries",
+)
+ALL_CANDIDATES = Regime(
+    "candidates",
+    "candidates",
+    all_candidates,
+    paper_rule,
+    about="leave-one-out and query-candidates together, where queries carry sets",
+)
+MAML = Regime(
+    "candidates",
+    "candidates",
+    objectives.average_over_candidates,
+    learner=MAMLLearner,
+    about="MAML on candidate sets: its losses are averaged over the candidates",
+)
+MAML_PLUS = Regime(
+    "precise",
+    "precise",
+    objectives.average_over_candidates,
+    learner=MAMLLearner,
+    about="MAML with true labels in meta-training",
+)

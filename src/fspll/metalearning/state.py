@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fspll._common.errors import CheckpointError
+from fspll._common.errors import CheckpointError, InputError
 from fspll._common.tensorfiles import FileFormat
 from fspll.datasets.images import ImageSet
 from fspll.metalearning.plan import TrainingPlan
@@ -26,7 +26,7 @@ class Progress:
     step : int
         Optimizer steps done.
     best_figure, best_epoch : float, int
-        Of the held-out classes; -1 when none was judged yet.
+        The best score on held-out classes and its epoch; -1 before there is one.
     best : dict of str to Tensor
         The network of the best epoch; empty without held-out classes.
     """
@@ -36,10 +36,10 @@ class Progress:
     best_epoch: int = -1
     best: dict[str, Tensor] | None = None
 
-    def keep_if_better(self, figure: float, epoch: int, network: nn.Module) -> None:
-        """Remember the network when its figure beats the best so far."""
-        if figure > self.best_figure:
-            self.best_figure, self.best_epoch = figure, epoch
+    def keep_if_better(self, score: float, epoch: int, network: nn.Module) -> None:
+        """Remember the network when its score beats the best so far."""
+        if score > self.best_figure:
+            self.best_figure, self.best_epoch = score, epoch
             self.best = {name: t.detach().clone() for name, t in network.state_dict().items()}
 
 
@@ -117,13 +117,17 @@ def _check_plan(path: Path, plan: TrainingPlan, data: ImageSet, metadata: dict[s
     wanted, found = plan.to_dict(), metadata.get("plan")
     if not isinstance(found, dict):
         raise CheckpointError(f"{path} is damaged: it does not say which plan it belongs to")
+    try:
+        found = TrainingPlan.from_dict(found).to_dict()  # settings that are newer than the file
+    except (InputError, TypeError) as error:
+        raise CheckpointError(f"{path} belongs to a plan that cannot be used: {error}") from error
     wanted["data"] = repr(data)
-    found = {"data": metadata.get("data", wanted["data"]), **found}
+    found["data"] = metadata.get("data", wanted["data"])
     for name, value in wanted.items():
         if found.get(name) != value:
             raise CheckpointError(
                 f"{path} belongs to a run with {name} = {found.get(name)!r}, not {value!r}; choose "
-                f"another folder, or start over with --restart"
+                f"another folder, or start over with restart=True"
             )
 
 

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from fspll._common.arguments import check_count
 from fspll._common.devices import choose_device
-from fspll._common.errors import DataError, InputError, TaskError
+from fspll._common.errors import DataError, InputError
 from fspll.datasets.images import ImageSet
-from fspll.embeddings import InputSpec, image_tensor, save_checkpoint
-from fspll.metalearning.interrupts import stop_between_steps
-from fspll.metalearning.journal import Log, Report, Smooth
-from fspll.metalearning.learners import Learner, PrototypeLearner
-from fspll.metalearning.maml import MAMLLearner
+from fspll.embeddings import InputSpec, save_checkpoint
+from fspll.metalearning import REGIMES
+from fspll.metalearning.episodes import Episodes
+from fspll.metalearning.log import Log, Report, Smooth
 from fspll.metalearning.plan import TrainingPlan
+from fspll.metalearning.prototypes import Learner
 from fspll.metalearning.state import Progress, load_state, save_state
-from fspll.tasks import Tasks, TaskSettings, TaskSource
 
 MODEL, STATE, LOG = "model.safetensors", "state.safetensors", "log.jsonl"
-_JUDGED_TASKS = 20
-
 
 Observer = Callable[[Report], None]
 
@@ -70,16 +70,26 @@ def train(
     restart : bool
         Forget an earlier run in ``out``.
     observers : tuple of callables
-        Hear a :class:`Report` after every step.
+        Each is called with a :class:`~fspll.metalearning.log.Report` after every step.
 
     Returns
     -------
     Trained
         ``finished`` is False when Ctrl-C stopped it; calling again goes on.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from fspll.datasets import load_glyphs
+    >>> from fspll.metalearning import TrainingPlan, train
+    >>> plan = TrainingPlan(n_way=5, n_shot=2, n_query=1, n_tasks=3, epochs=1)
+    >>> with TemporaryDirectory() as folder:
+    ...     trained = train(load_glyphs(8, 4, size=16), plan, folder, device="cpu")
+    ...     trained.model.name, trained.step
+    ('model.safetensors', 3)
     """
     out = Path(out)
-    if out.exists() and not out.is_dir():
-        raise DataError(f"{out} is a file; training needs a folder to write to")
+    check_folder(out)
     check_count("save_every", save_every, 1)
     if restart:
         for name in (MODEL, STATE, LOG):
@@ -91,7 +101,7 @@ def train(
     progress = Progress()
     if (out / STATE).exists():
         progress = load_state(out / STATE, plan, data, learner.network, optimizer)
-    episodes = _Episodes(data, plan, target)
+    episodes = Episodes(data, plan, target)
     log = Log(out / LOG, progress.step)
     smooth = Smooth(log.last)
 
@@ -99,19 +109,19 @@ def train(
         log.flush()
         save_state(out / STATE, plan, data, learner.network, optimizer, progress)
 
-    with stop_between_steps() as stop_asked:
+    with _stop_between_steps() as stop_asked:
         while progress.step < plan.total_steps and not _out_of_patience(plan, progress):
             epoch, place = divmod(progress.step, plan.steps_per_epoch)
             for group in optimizer.param_groups:
                 group["lr"] = plan.rate(epoch)
             loss, accuracy = smooth.add(*_step(learner, optimizer, episodes, plan, progress.step))
             progress.step += 1
-            figure = None
+            score = None
             if plan.held_out and place == plan.steps_per_epoch - 1:
-                figure = episodes.judge(learner)
-                progress.keep_if_better(figure, epoch, learner.network)
+                score = episodes.held_out_score(learner)
+                progress.keep_if_better(score, epoch, learner.network)
             report = Report(
-                progress.step, plan.total_steps, epoch, loss, accuracy, plan.rate(epoch), figure
+                progress.step, plan.total_steps, epoch, loss, accuracy, plan.rate(epoch), score
             )
             log.add(report)
             for observe in observers:
@@ -139,7 +149,37 @@ def train(
     return _trained(out / MODEL, progress)
 
 
+def check_folder(out: Path) -> None:
+    """Raise if there is a file where a run would write its folder."""
+    if out.exists() and not out.is_dir():
+        raise DataError(f"{out} is a file; training needs a folder to write to")
+
+
 # -------------------------------------------------------------------- pieces
+
+
+@contextmanager
+def _stop_between_steps() -> Iterator[Callable[[], bool]]:
+    """Answer the first Ctrl-C after the step that is running; the second one is immediate.
+
+    An interrupt in the middle of an optimizer step would leave half of the weights changed.
+    """
+    asked = False
+
+    def note(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        if asked:
+            raise KeyboardInterrupt
+        asked = True
+
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False  # signals reach the main thread only
+        return
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield lambda: asked
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _trained(model: Path | None, progress: Progress) -> Trained:
@@ -149,8 +189,7 @@ def _trained(model: Path | None, progress: Progress) -> Trained:
 
 def _make_learner(plan: TrainingPlan, data: ImageSet) -> Learner:
     channels = 1 if data.images.ndim == 3 else data.images.shape[-1]
-    kind = MAMLLearner if plan.is_maml else PrototypeLearner
-    return kind(plan, in_channels=channels, size=data.images.shape[1])
+    return REGIMES.get(plan.regime).learner(plan, channels, data.images.shape[1])
 
 
 def _make_optimizer(plan: TrainingPlan, learner: Learner) -> torch.optim.Optimizer:
@@ -161,7 +200,7 @@ def _make_optimizer(plan: TrainingPlan, learner: Learner) -> torch.optim.Optimiz
 def _step(
     learner: Learner,
     optimizer: torch.optim.Optimizer,
-    episodes: _Episodes,
+    episodes: Episodes,
     plan: TrainingPlan,
     step: int,
 ) -> tuple[float, float]:
@@ -182,67 +221,6 @@ def _step(
         accuracies.append(outcome.query_accuracy)
     optimizer.step()
     return float(np.mean(losses)), float(np.mean(accuracies))
-
-
-class _Episodes:
-    """Tasks of a run with their images, by number; held-out classes kept apart."""
-
-    def __init__(self, data: ImageSet, plan: TrainingPlan, device: torch.device) -> None:
-        self.data, self.plan, self.device = data, plan, device
-        held_out = _held_out_classes(data, plan)
-        rows = np.flatnonzero(~np.isin(data.labels, held_out))
-        self.rows, self.labels = rows, data.labels[rows]
-        self.held_rows = np.flatnonzero(np.isin(data.labels, held_out))
-        self.sources: dict[TaskSettings, TaskSource] = {}
-        for number in range(len(plan.r)):
-            setting = plan.setting(number)
-            self.sources[setting] = TaskSource(self.labels, setting, plan.seed, data.class_names)
-
-    def get(self, number: int) -> tuple[Tensor, Tasks]:
-        """Return images (n + q, C, S, S), support first, and the task."""
-        index = number if self.plan.fresh else number % self.plan.n_tasks
-        task = self.sources[self.plan.setting(index)].task(index)
-        return self._images(self.rows[np.concatenate([task.support, task.query])]), task
-
-    def judge(self, learner: Learner) -> float:
-        """Return the learner's mean figure on tasks of the held-out classes."""
-        labels = self.data.labels[self.held_rows]
-        n_way = min(self.plan.n_way, len(np.unique(labels)))
-        r = min(max(self.plan.r), n_way - 1)
-        setting = TaskSettings(n_way, self.plan.n_shot, 0, r, self.plan.p)
-        source = TaskSource(labels, setting, self.plan.seed, self.data.class_names)
-        learner.network.eval()
-        figures = []
-        for index in range(_JUDGED_TASKS):
-            task = source.task(index)
-            figures.append(learner.judge(self._images(self.held_rows[task.support]), task))
-        return float(np.mean(figures))
-
-    def _images(self, rows: np.ndarray) -> Tensor:
-        return image_tensor(self.data.images[rows]).to(self.device)
-
-
-def _held_out_classes(data: ImageSet, plan: TrainingPlan) -> np.ndarray:
-    """Choose classes to keep aside: a character goes with all its rotations."""
-    if not plan.held_out:
-        return np.array([], dtype=np.int64)
-    stems = np.array([name.split("/rot")[0] for name in data.class_names])
-    characters = np.unique(stems)
-    if plan.held_out >= len(characters):
-        raise TaskError(
-            f"held_out = {plan.held_out} leaves nothing to train on: there are {len(characters)} "
-            f"characters"
-        )
-    rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([plan.seed, 0x4E1D])))
-    chosen = characters[np.argsort(rng.random(len(characters)), kind="stable")[: plan.held_out]]
-    kept = np.flatnonzero(np.isin(stems, chosen))
-    # With fewer classes every label is a candidate of every sample, and any network looks perfect.
-    if len(kept) < max(plan.r) + 2:
-        raise TaskError(
-            f"held_out = {plan.held_out} keeps {len(kept)} classes aside, but judging tasks of "
-            f"r = {max(plan.r)} takes at least {max(plan.r) + 2}"
-        )
-    return kept
 
 
 def _out_of_patience(plan: TrainingPlan, progress: Progress) -> bool:

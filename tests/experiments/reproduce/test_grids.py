@@ -11,13 +11,15 @@ from fspll.experiments.reproduce.grids import EXPERIMENTS, grid
 from fspll.experiments.reproduce.jobs import NetworkJob
 from fspll.experiments.reproduce.profiles import PROFILES, find_profile
 from fspll.experiments.reproduce.rows import TABLE
+from fspll.metalearning import REGIMES
 
 
 def test_every_method_of_a_profile_sees_about_as_many_images():
     profile = PROFILES["cpu"]
     for regime in ("fspll", "fspll-nm", "pn", "precise", "leave-one-out", "maml", "maml+"):
         plan = profile.plan(regime, 1)
-        support = plan.n_shot * (3 * plan.inner_steps if plan.is_maml else 1)
+        adapts = REGIMES.get(regime).learner.adapts
+        support = plan.n_shot * (3 * plan.inner_steps if adapts else 1)
         passes = plan.n_way * (support + plan.n_query)
         seen = plan.total_steps * plan.tasks_per_step * passes
         assert seen == pytest.approx(profile.images, rel=0.01), regime

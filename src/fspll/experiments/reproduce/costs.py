@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from fspll.experiments.baselines import BASELINES
 from fspll.experiments.reproduce.jobs import NetworkJob, ScoreJob, Source
+from fspll.metalearning import REGIMES
 
 _STEP, _FORWARD = 1.3e-3, 0.45e-3  # an image of 28 x 28 through the network, with its gradient
 _BASELINE = {"PALOC": 2.5, "PL-ECOC": 1.5}
@@ -20,7 +21,8 @@ def training_cost(job: NetworkJob) -> float:
         return 0.0
     images = plan.n_way * (plan.n_shot + plan.n_query)
     steps = plan.total_steps * plan.tasks_per_step
-    return _STEP * images * steps * _pixels(job.source) * (2.5 if plan.is_maml else 1.0)
+    adapting = 2.5 if REGIMES.get(plan.regime).learner.adapts else 1.0
+    return _STEP * images * steps * _pixels(job.source) * adapting
 
 
 def embedding_cost(job: NetworkJob) -> float:

@@ -12,8 +12,8 @@ from math import ceil
 from typing import Any
 
 from fspll._common.errors import InputError
+from fspll.metalearning import REGIMES
 from fspll.metalearning.plan import TrainingPlan
-from fspll.metalearning.regimes import MAML_REGIMES, find_regime
 
 _EPOCH = 100  # tasks an epoch: the paper's T
 
@@ -111,7 +111,7 @@ class Profile:
             "learning_rate": rates.get(regime, rates[""]),
             "seed": seed,
         }
-        if regime in MAML_REGIMES:
+        if REGIMES.get(regime).learner.adapts:
             # Five classes and one inner step, as its authors train on Omniglot.
             shape: dict[str, Any] = {
                 "n_way": 5,
@@ -122,7 +122,7 @@ class Profile:
             # The support passes forward, back, and through the step again for the second order.
             passes = 5 * (5 * 3 * shape["inner_steps"] + shape["n_query"])
         else:
-            reads = find_regime(regime).reads_queries
+            reads = REGIMES.get(regime).reads_queries
             shape = {"n_way": self.n_way, "n_query": self.n_query if reads else 1}
             passes = shape["n_way"] * (5 + shape["n_query"])
         epochs = max(1, round(self.images / (passes * _EPOCH))) if self.fresh else self.epochs

@@ -1,4 +1,4 @@
-"""What a training run tells: a report a step, smoothed for people, and the log that keeps them."""
+"""What a training run reports after every step, smoothed for people, and the log of it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SMOOTHING = 0.9  # of the loss and accuracy that people see
 
 
 class Report(NamedTuple):
-    """What an observer hears after every step; loss and accuracy are running means."""
+    """What an observer receives after every step; loss and accuracy are running means."""
 
     step: int
     total_steps: int
@@ -20,7 +20,7 @@ class Report(NamedTuple):
     loss: float
     query_accuracy: float
     learning_rate: float
-    held_out: float | None = None  # figure of the epoch that has just ended, when it was judged
+    held_out: float | None = None  # score on the held-out classes, at the end of an epoch
 
 
 class Smooth:
@@ -46,7 +46,7 @@ class Smooth:
 
 
 class Log:
-    """One JSON line a step; a resumed run drops the lines after its state.
+    """One JSON line per step; a resumed run drops the lines after its state.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Log:
         self.waiting.append(json.dumps(report._asdict()))
 
     def flush(self) -> None:
-        """Write what waits."""
+        """Write the reports kept since the last time."""
         with self.path.open("a") as file:
             file.writelines(line + "\n" for line in self.waiting)
         self.waiting.clear()

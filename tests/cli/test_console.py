@@ -1,0 +1,49 @@
+"""What the command line makes of the library's words."""
+
+from __future__ import annotations
+
+import pytest
+import typer
+
+from fspll.cli.console import with_option_names
+
+
+@pytest.fixture
+def command():
+    """Return a command with options as typer makes them."""
+
+    def label(
+        file: str,
+        encoding: str = "",
+        skip_bad: bool = typer.Option(False, "--skip-bad"),
+        picture: str = typer.Option("", "--file"),
+    ):
+        """Do nothing."""
+
+    app = typer.Typer()
+    app.command()(label)
+    return typer.main.get_command(app)
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("give encoding='utf-16-le'", "give --encoding 'utf-16-le'"),
+        ('give encoding="x y", then', 'give --encoding "x y", then'),
+        ("name it (encoding=...)", "name it (--encoding ...)"),
+        ("leave them out with skip_bad=True", "leave them out with --skip-bad"),
+        ("say where: file=COLUMN", "say where: --file COLUMN"),
+        ("the library's own: classes=...", "the library's own: classes=..."),
+        ("an equation: encoding=3", "an equation: encoding=3"),
+        ("no_encoding='x'", "no_encoding='x'"),
+    ],
+)
+def test_arguments_are_named_as_options(command, message, expected):
+    assert with_option_names(message, command) == expected
+
+
+def test_a_group_has_the_options_of_its_commands(command):
+    app = typer.Typer()
+    app.command("one")(lambda root="": None)
+    app.command("two")(lambda: None)
+    assert with_option_names("see root='x'", typer.main.get_command(app)) == "see --root 'x'"
