@@ -41,7 +41,7 @@ def measure(rows: np.ndarray, source: TaskSource, n_tasks: int, name: str) -> di
         support.append(np.mean(model.labels_ == task.support_labels))
     return {
         "method": name,
-        "r": source.setting.r,
+        "r": source.settings.r,
         "mean": float(np.mean(query)),
         "standard_error": float(np.std(query, ddof=1) / n_tasks**0.5),
         "training_samples_right": float(np.mean(support)),

@@ -251,7 +251,7 @@ def one_by_one(
     """Score tasks whose classes may differ in size."""
     query, support = [], []
     for task in corruption.tasks(source, n_tasks):
-        n_shot = max(1, round(len(task.support) / source.setting.n_way))
+        n_shot = max(1, round(len(task.support) / source.settings.n_way))
         known, asked = METHODS[method].solve(
             features[torch.from_numpy(task.support)][None],
             torch.from_numpy(task.candidates)[None],

@@ -57,7 +57,7 @@ def test_tasks_are_the_same_on_any_machine(kwargs, indices, expected):
 
 
 def test_a_task_by_hand():
-    """The first task of two samples a class, read off the streams of its seed and index."""
+    """The first task of two samples per class, read off the streams of its seed and index."""
     labels = np.array([4, 4, 9, 9])
     pictures, ambiguity = (
         np.random.Generator(np.random.PCG64(np.random.SeedSequence([3, 8, stream])))

@@ -17,16 +17,22 @@ from fspll.candidates import check_ambiguity, corrupt_mask
 
 @dataclass(frozen=True)
 class TaskSettings:
-    """What a task looks like: N-way, K-shot, queries a class, and how ambiguous its labels are.
+    """The shape of a task: N-way, K-shot, queries per class, and how ambiguous its labels are.
 
     Attributes
     ----------
     n_way, n_shot, n_query : int
-        Classes a task, support samples a class, queries a class.
+        Classes per task, support samples per class, queries per class.
     r : int
         Extra labels of an ambiguous sample.
     p : float
         Share of the support samples that is ambiguous.
+
+    Examples
+    --------
+    >>> from fspll import TaskSettings
+    >>> TaskSettings(n_way=5, n_shot=1, n_query=15, r=2)
+    TaskSettings(n_way=5, n_shot=1, n_query=15, r=2, p=1.0)
     """
 
     n_way: int
@@ -50,9 +56,9 @@ class Tasks:
     classes : int64 array of shape (..., l)
         Class of the data set behind each label of the task.
     support : int64 array of shape (..., n)
-        Rows of the support samples, a class after the other.
+        Rows of the support samples, one class after the other.
     query : int64 array of shape (..., q)
-        Rows of the queries, a class after the other.
+        Rows of the queries, one class after the other.
     support_labels : int64 array of shape (n,)
         True labels 0 .. l-1, the same for every task.
     query_labels : int64 array of shape (q,)
@@ -80,7 +86,7 @@ class TaskSource:
     ----------
     labels : int array of shape (n_samples,)
         Class of every sample of the data set.
-    setting : TaskSettings
+    settings : TaskSettings
         The shape of the tasks.
     seed : int
         Tasks of different seeds are independent.
@@ -89,6 +95,7 @@ class TaskSource:
 
     Examples
     --------
+    >>> from fspll import TaskSettings, TaskSource
     >>> source = TaskSource(np.repeat(np.arange(10), 20), TaskSettings(5, 2, 3, r=1), seed=0)
     >>> task = source.task(7)
     >>> task.candidates.shape, task.candidates.sum(axis=1).tolist()
@@ -98,7 +105,7 @@ class TaskSource:
     """
 
     labels: np.ndarray
-    setting: TaskSettings
+    settings: TaskSettings
     seed: int = 0
     class_names: Sequence[str] | None = None
     _rows: list[np.ndarray] = field(init=False, repr=False)
@@ -109,16 +116,16 @@ class TaskSource:
         order = np.argsort(labels, kind="stable")
         present, starts = np.unique(labels[order], return_index=True)
         rows = np.split(order, starts[1:]) if len(present) else []
-        needed = self.setting.n_shot + self.setting.n_query
+        needed = self.settings.n_shot + self.settings.n_query
         for label, members in zip(present, rows, strict=True):
             if len(members) < needed:
                 raise TaskError(
                     f"n_shot + n_query = {needed} but class {self._name(label)!r} has "
                     f"{len(members)} samples"
                 )
-        if len(present) < self.setting.n_way:
+        if len(present) < self.settings.n_way:
             raise TaskError(
-                f"n_way = {self.setting.n_way} but the data set has {len(present)} classes"
+                f"n_way = {self.settings.n_way} but the data set has {len(present)} classes"
             )
         object.__setattr__(self, "_rows", rows)
 
@@ -128,7 +135,7 @@ class TaskSource:
     def task(self, index: int) -> Tasks:
         """Return task ``index``; costs the same for any index."""
         check_count("a task index", index, error=TaskError)
-        shape = self.setting
+        shape = self.settings
         # Streams of their own for pictures and for ambiguity: the same pictures come back for
         # every r, and the candidate sets of r are contained in those of r + 1.
         pictures, ambiguity, query_ambiguity = (

@@ -53,9 +53,9 @@ def test_the_page_shows_what_happens(tmp_path, monkeypatch):
     "names", ["CANDIDATE_NAMES", "FILE_NAMES", "SAMPLE_NAMES", "ANNOTATOR_NAMES"]
 )
 def test_the_page_names_every_column_that_is_found(names):
-    from fspll.annotations import options
+    from fspll.annotations import grid
 
     page = " ".join(PAGE.read_text(encoding="utf-8").split())
-    own = [name for name in getattr(options, names) if name not in options.FILE_NAMES]
-    for name in own or options.FILE_NAMES:
+    own = [name for name in getattr(grid, names) if name not in grid.FILE_NAMES]
+    for name in own or grid.FILE_NAMES:
         assert f"`{name}`" in page, name

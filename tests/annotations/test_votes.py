@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from fspll._common.errors import DataError
 from fspll.annotations import read_annotations
-from fspll.annotations.collecting import Opinion, collect
-from fspll.annotations.options import Options
+from fspll.annotations.collecting import Opinion, Options, collect
 
 LONG = "image,rater,label\na,1,cat\nb,1,dog\na,2,lynx|cat\na,3,lynx\na,4,yak\n"
 

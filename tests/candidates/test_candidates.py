@@ -11,8 +11,7 @@ from scipy import sparse
 from sklearn.exceptions import DataConversionWarning
 
 from fspll._common.errors import CandidateError, InputTypeError
-from fspll.candidates import Candidates, check_ambiguity, corrupt, corrupt_mask
-from fspll.candidates.ambiguity import Summary
+from fspll.candidates import Candidates, Summary, check_ambiguity, corrupt, corrupt_mask
 
 MASK = np.array([[1, 1, 0], [0, 1, 0], [1, 0, 1]])
 SETS = [{"a", "b"}, {"b"}, {"a", "c"}]
@@ -469,7 +468,7 @@ def test_summary():
     )
     assert str(summary).splitlines() == [
         "4 samples, 6 classes",
-        "2.00 candidates a sample, 75% of the samples ambiguous",
+        "2.00 candidates per sample, 75% of the samples ambiguous",
         "always together, cannot be told apart: emu, owl",
         "always together, cannot be told apart: lynx, cat",
         "never a candidate: fox",
@@ -537,7 +536,7 @@ def test_sets_are_nested_in_r_and_in_p():
 def test_corruption_is_the_same_in_parts(monkeypatch):
     labels = np.arange(50) % 6
     whole = corrupt_mask(labels, 6, 0.7, 2, np.random.default_rng(5))
-    monkeypatch.setattr("fspll.candidates.ambiguity._KEYS_AT_ONCE", 20)  # three rows at a time
+    monkeypatch.setattr("fspll.candidates.corruption._KEYS_AT_ONCE", 20)  # three rows at a time
     assert np.array_equal(corrupt_mask(labels, 6, 0.7, 2, np.random.default_rng(5)), whole)
 
 

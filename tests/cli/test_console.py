@@ -47,3 +47,14 @@ def test_a_group_has_the_options_of_its_commands(command):
     app.command("one")(lambda root="": None)
     app.command("two")(lambda: None)
     assert with_option_names("see root='x'", typer.main.get_command(app)) == "see --root 'x'"
+
+
+def test_messages_of_the_library_reach_a_person_with_options(run, tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_bytes(b"file,candidates\na.png,caf\xe9\n")
+    code, _, complaints = run("label", path, "--out", tmp_path / "out")
+    assert code == 2
+    assert 'Latin-1 text, give --encoding "cp1252"; if' in complaints
+    path.write_text("file,what\na.png,cat\n")
+    code, _, complaints = run("diagnose", path)
+    assert (code, complaints.endswith("say which with --candidates ...")) == (2, True)

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from fspll._common.errors import CandidateError, InputError, InputTypeError
-from fspll.candidates import Candidates
-from fspll.candidates.ambiguity import corrupt_mask
+from fspll.candidates import Candidates, corrupt_mask
 from fspll.diagnosis import Diagnosis, Question, ceiling, diagnose
 
 PAIR = [{"a", "b"}, {"a", "b"}]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fspll.candidates.ambiguity import corrupt_mask
+from fspll.candidates import corrupt_mask
 from fspll.diagnosis import diagnose
 from fspll.diagnosis.drawing import draw
 

@@ -110,7 +110,7 @@ def test_standardized_features(blobs, tmp_path):
     noisy[:, 0] = np.random.default_rng(5).normal(size=20) * 1e5
     (note,) = label((noisy, sets)).notes
     assert "times as much as others" in note
-    assert "--standardize" in note
+    assert "standardize=True" in note
     found = label((noisy, sets), standardize=True)
     assert found.labels.tolist() == LETTERS.tolist()
     assert found.notes == []

@@ -7,8 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from fspll.candidates import Candidates
-from fspll.candidates.ambiguity import corrupt_mask
+from fspll.candidates import Candidates, corrupt_mask
 from fspll.labeling import label
 from fspll.labeling.reasons import find_undecided
 from fspll.labeling.review import Groups, choose_questions

@@ -191,7 +191,7 @@ def plain_maml(learner, images, task, plan):
 def test_with_sets_of_one_it_is_plain_maml(regime):
     """And MAML+ is plain MAML whatever the candidate sets are."""
     plan = replace(PLAN, regime=regime, r=(2,) if regime == "maml+" else (0,))
-    images, task = drawn(plan.setting(0))
+    images, task = drawn(plan.task_settings(0))
     learner = MAMLLearner(plan, in_channels=1, size=16)
     outcome = learner.episode(images, task)
     expected = plain_maml(learner, images, task, plan)
@@ -206,7 +206,7 @@ def test_with_sets_of_one_it_is_plain_maml(regime):
 
 def test_candidate_sets_are_all_that_maml_sees():
     plan = replace(PLAN, r=(1,))
-    images, task = drawn(plan.setting(0))
+    images, task = drawn(plan.task_settings(0))
     blind = replace(
         task,
         support_labels=np.zeros_like(task.support_labels),
@@ -227,7 +227,7 @@ def test_candidate_sets_are_all_that_maml_sees():
 
 
 def test_the_plan_decides_the_order():
-    images, task = drawn(PLAN.setting(0))
+    images, task = drawn(PLAN.task_settings(0))
     gradients = []
     for first_order in (False, True):
         learner = MAMLLearner(replace(PLAN, first_order=first_order), in_channels=1, size=16)

@@ -98,5 +98,5 @@ def test_steps(n_tasks, tasks_per_step, per_epoch, total):
 
 def test_numbers_of_extra_labels_take_turns():
     plan = TrainingPlan(n_way=5, n_shot=2, n_query=3, r=(0, 1, 3), p=0.5)
-    assert [plan.setting(task).r for task in range(7)] == [0, 1, 3, 0, 1, 3, 0]
-    assert plan.setting(2) == TaskSettings(5, 2, 3, r=3, p=0.5)
+    assert [plan.task_settings(task).r for task in range(7)] == [0, 1, 3, 0, 1, 3, 0]
+    assert plan.task_settings(2) == TaskSettings(5, 2, 3, r=3, p=0.5)

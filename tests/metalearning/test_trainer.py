@@ -384,7 +384,7 @@ def by_hand(plan, numbers_of_steps):
     for numbers in numbers_of_steps:
         losses = []
         for number in numbers:
-            task = TaskSource(DATA.labels, plan.setting(number), plan.seed).task(number)
+            task = TaskSource(DATA.labels, plan.task_settings(number), plan.seed).task(number)
             images = image_tensor(DATA.images[np.concatenate([task.support, task.query])])
             losses.append(network.episode(images, task).loss)
         optimizer.zero_grad()

@@ -6,8 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fspll.annotations.answers import read_answers
-    from fspll.annotations.reading import read_annotations
+    from fspll.annotations.reading import read_annotations, read_answers
     from fspll.annotations.samples import Annotations
     from fspll.annotations.writing import join_candidates, write_table
 
@@ -17,7 +16,7 @@ _HOME = {
     "Annotations": "fspll.annotations.samples",
     "join_candidates": "fspll.annotations.writing",
     "read_annotations": "fspll.annotations.reading",
-    "read_answers": "fspll.annotations.answers",
+    "read_answers": "fspll.annotations.reading",
     "write_table": "fspll.annotations.writing",
 }
 

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from fspll._common.errors import DataError
-from fspll.annotations.collecting import Opinion, collect, keep_most, keep_used
+from fspll.annotations.collecting import Opinion, Options, collect, keep_most, keep_used
 from fspll.annotations.features import (
     FEATURE_NAMES,
     SAMPLE_NAMES,
@@ -22,7 +22,6 @@ from fspll.annotations.features import (
     load_arrays,
     texts_of,
 )
-from fspll.annotations.options import Options
 from fspll.annotations.samples import Annotations
 from fspll.annotations.splitting import Splitter
 
@@ -92,7 +91,7 @@ def _read_column(
     stored: list[str] | None,
     options: Options,
 ) -> Annotations:
-    """Read one text or whole number a sample; numbers count the stored classes, if any."""
+    """Read one text or whole number per sample; numbers count the stored classes, if any."""
     if column.dtype.kind not in "Uiu":
         raise DataError(
             f"{path.name}, {key!r} of shape {column.shape} holds {column.dtype}; expected texts, "
@@ -178,7 +177,7 @@ def _assemble(
 ) -> Annotations:
     n = votes.shape[0]
     if names is not None and (len(names) != n or len(set(names)) != n):
-        raise DataError(f"{path} must have {n} different names, one a sample")
+        raise DataError(f"{path} must have {n} different names, one per sample")
     if X is not None and len(X) != n:
         raise DataError(f"{path} has {len(X)} rows of features but {n} samples")
     classes, votes = keep_used(columns, keep_most(votes) if combine == "majority" else votes)

@@ -1,4 +1,4 @@
-"""What several people said about a sample, put together.
+"""What was asked about a file, and the labels that several people gave to a sample put together.
 
 Shapes: n samples, l classes, e different labels given to the samples in all. Votes are sparse from
 the start: time and memory grow with e, not with n times l.
@@ -9,17 +9,48 @@ from __future__ import annotations
 import difflib
 from array import array
 from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from fspll._common.errors import DataError
-from fspll.annotations.options import Options
 from fspll.annotations.samples import Annotations
 from fspll.annotations.writing import is_plain_text
 
 _ROWS_SHOWN = 4
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a caller says about a file; None where it is left to be found.
+
+    Attributes
+    ----------
+    candidates : tuple of str, optional
+        The columns that hold labels.
+    sample, annotator, text, file : str, optional
+        The columns that hold a sample's name, who labeled it, its text, its picture.
+    delimiter : str, optional
+        What separates the labels of a cell.
+    combine : {"union", "majority"}, optional
+        How the labels of several annotators become one set.
+    classes : tuple of str, optional
+        The labels that may occur.
+    encoding : str, optional
+        The encoding of a text file.
+    """
+
+    candidates: tuple[str, ...] | None = None
+    sample: str | None = None
+    annotator: str | None = None
+    text: str | None = None
+    file: str | None = None
+    delimiter: str | None = None
+    combine: str | None = None
+    classes: tuple[str, ...] | None = None
+    encoding: str | None = None
 
 
 class Opinion(NamedTuple):
@@ -130,7 +161,7 @@ class _Samples:
 def collect(
     source: str, opinions: Iterable[Opinion], options: Options, *, repeats: bool = False
 ) -> Annotations:
-    """Put opinions together, one sample a name, in the order of the names' first mention.
+    """Put opinions together, one sample per name, in the order of the names' first mention.
 
     Parameters
     ----------

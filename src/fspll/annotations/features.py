@@ -57,7 +57,7 @@ def load_features(source: Any, annotations: Annotations, table: str) -> Annotati
     ----------
     source : path or array
         An array of shape (n, m), an ``.npy`` file, or an ``.npz`` file. With ``names`` in it the
-        vectors are found by name; otherwise there is one a sample, in the order of the samples.
+        vectors are found by name; otherwise there is one per sample, in the order of the samples.
     annotations : Annotations
         The samples.
     table : str
@@ -110,7 +110,7 @@ def _in_order(source: str, X: np.ndarray, annotations: Annotations, table: str) 
     if len(X) != len(annotations):
         raise DataError(
             f"{source} has {len(X)} rows but {table} has {len(annotations)} samples; there must be "
-            "one vector a sample, in the order in which the samples are first named"
+            "one vector per sample, in the order in which the samples are first named"
         )
     return X
 

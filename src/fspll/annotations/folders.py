@@ -1,4 +1,4 @@
-"""A folder a class, with an extra table of what else a picture might be."""
+"""A folder with one sub-folder per class, with an extra table of what else a picture might be."""
 
 from __future__ import annotations
 
@@ -9,14 +9,8 @@ from pathlib import Path, PurePosixPath
 
 from fspll._common.errors import DataError
 from fspll._common.pictures import has_picture_suffix
-from fspll.annotations.collecting import Opinion, collect
-from fspll.annotations.options import (
-    ALTERNATIVE_NAMES,
-    SAMPLE_NAMES,
-    Options,
-    find_column,
-    list_columns,
-)
+from fspll.annotations.collecting import Opinion, Options, collect
+from fspll.annotations.grid import ALTERNATIVE_NAMES, SAMPLE_NAMES, find_column, list_columns
 from fspll.annotations.samples import Annotations
 from fspll.annotations.splitting import Splitter
 from fspll.annotations.tables import read_table
@@ -25,7 +19,7 @@ TABLES = ("alternatives.csv", "alternatives.tsv")
 
 
 def read_folder(root: Path, options: Options, alternatives: Path | None = None) -> Annotations:
-    """Read a folder that has one sub-folder of pictures a class.
+    """Read a folder that has one sub-folder of pictures per class.
 
     Parameters
     ----------
@@ -42,12 +36,12 @@ def read_folder(root: Path, options: Options, alternatives: Path | None = None) 
     """
     if not root.is_dir():
         state = "is a file" if root.exists() else "does not exist"
-        raise DataError(f"{root} {state}; expected a folder with one sub-folder a class")
+        raise DataError(f"{root} {state}; expected a folder with one sub-folder per class")
     pictures = sorted(_pictures(root))
     if not pictures:
         raise DataError(
             f"{root} has no pictures in sub-folders; expected a file of labels, or a folder with "
-            "one sub-folder a class"
+            "one sub-folder per class"
         )
     if alternatives is None:
         alternatives = next((root / name for name in TABLES if (root / name).is_file()), None)

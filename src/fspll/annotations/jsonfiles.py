@@ -1,19 +1,67 @@
-"""JSON files: one object a line, or a list of objects."""
+"""JSON files: one object per line, a list of objects, or an export of Label Studio's ``<Choices>``.
+
+Of Label Studio, full JSON and JSON-MIN are read. Every annotation that was submitted is one
+annotator's vote. Skipped annotations, predictions and tasks without an annotation are left out; so
+are results of other kinds, such as boxes.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, cast
+from urllib.parse import parse_qs, urlsplit
 
 from fspll._common.errors import DataError
-from fspll.annotations.decoding import read_text
-from fspll.annotations.grid import Grid
+from fspll.annotations.collecting import Options, collect
+from fspll.annotations.grid import (
+    CANDIDATE_NAMES,
+    SAMPLE_NAMES,
+    Described,
+    Grid,
+    describe,
+    find_column,
+    list_columns,
+    read_grid,
+)
+from fspll.annotations.samples import Annotations
+from fspll.annotations.splitting import Splitter
+from fspll.annotations.tables import read_text
 
 Record = dict[str, Any]
 
+# Labels come as lists, so nothing in them separates.
+_AS_GIVEN = Splitter("", lists=False)
+_LOCAL_FILES = "/data/local-files/"
+# What JSON-MIN adds to the fields of a task and the names of the controls.
+_BOOKKEEPING = {
+    "id",
+    "annotator",
+    "annotation_id",
+    "created_at",
+    "updated_at",
+    "lead_time",
+    "agreement",
+}
 
-def load_records(path: Path, encoding: str | None = None) -> tuple[list[Record], list[str]]:
+
+def read_json(path: Path, kind: str, options: Options) -> Annotations:
+    """Read objects with columns for keys, or an export of Label Studio."""
+    records, where = _load_records(path, options.encoding)
+    if _is_full_export(records):
+        return _read_full(path, records, options)
+    if _is_min_export(records):
+        return _read_min(path, records, where, options)
+    if kind == "label-studio":
+        raise DataError(
+            f"{path} is no export of Label Studio: its objects have neither 'data' and "
+            "'annotations' nor 'annotation_id'"
+        )
+    return read_grid(_make_grid(path, records, where), options)
+
+
+def _load_records(path: Path, encoding: str | None = None) -> tuple[list[Record], list[str]]:
     """Return the objects of a JSON file and where each is: "row 3" is line 3, or the third item.
 
     A file whose first line is a whole object is read line by line; any other as one value.
@@ -38,8 +86,8 @@ def load_records(path: Path, encoding: str | None = None) -> tuple[list[Record],
     return [value for _, value in values], [f"row {number}" for number, _ in values]
 
 
-def make_grid(path: Path, records: list[Record], where: list[str]) -> Grid:
-    """Return the objects as rows: a column a key, None where an object lacks one."""
+def _make_grid(path: Path, records: list[Record], where: list[str]) -> Grid:
+    """Return the objects as rows: a column per key, None where an object lacks one."""
     header = list(dict.fromkeys(key for record in records for key in record))
     rows = [[_trimmed(record.get(key)) for key in header] for record in records]
     return Grid(path.name, header, rows, where)
@@ -75,3 +123,162 @@ def _line(before: str) -> int:
 def _kind(value: Any) -> str:
     names = {dict: "an object", list: "a list", str: "text", bool: "a truth value"}
     return names.get(type(value), "nothing" if value is None else "a number")
+
+
+# -------------------------------------------------------------------- Label Studio
+
+
+class _Choice(NamedTuple):
+    """The labels of one annotation, by one control."""
+
+    task: int
+    control: str
+    labels: list[str]
+
+
+def _is_full_export(records: list[Record]) -> bool:
+    """Tell tasks with their annotations from other objects."""
+    return all(
+        isinstance(record.get("data"), dict) and isinstance(_annotations(record), list)
+        for record in records
+    )
+
+
+def _is_min_export(records: list[Record]) -> bool:
+    """Tell the flat objects of JSON-MIN from other objects."""
+    return all("annotation_id" in record and "id" in record for record in records)
+
+
+# -------------------------------------------------------------------- full JSON
+
+
+def _read_full(path: Path, records: list[Record], options: Options) -> Annotations:
+    """Read tasks with their annotations."""
+    tasks = [f"task {task.get('id', n)}" for n, task in enumerate(records, start=1)]
+    if len(set(tasks)) < len(tasks):  # several exports in one file
+        tasks = [f"task {n} of the file" for n in range(1, len(records) + 1)]
+    choices = [
+        choice for n, task in enumerate(records) for choice in _choices(path, tasks, n, task)
+    ]
+    control = _one_control(path, {choice.control for choice in choices}, options)
+    chosen = [choice for choice in choices if choice.control == control]
+    kept = sorted({choice.task for choice in chosen})
+    data = _make_grid(path, [records[n]["data"] for n in kept], [tasks[n] for n in kept])
+    described = _with_plain_paths(describe(data, options))
+    row = {task: place for place, task in enumerate(kept)}
+    opinions = (
+        described.opinion(row[choice.task], choice.labels, tasks[choice.task], None)
+        for choice in chosen
+    )
+    return collect(path.name, opinions, options, repeats=True)
+
+
+def _annotations(task: Record) -> Any:
+    return task.get("annotations", task.get("completions"))  # as they were called before 1.0
+
+
+def _choices(path: Path, tasks: list[str], number: int, task: Record) -> Iterator[_Choice]:
+    """Yield the labels that each annotation of a task gave, one control at a time."""
+    where = f"{path.name}, {tasks[number]}"
+    for annotation in _annotations(task):
+        if not isinstance(annotation, dict):
+            raise DataError(
+                f"{where}: annotations hold no results; export as JSON, not as a list of tasks"
+            )
+        if annotation.get("was_cancelled") or annotation.get("skipped"):
+            continue
+        given: dict[str, list[str]] = {}
+        for result in annotation.get("result") or []:
+            value = result.get("value") if isinstance(result, dict) else None
+            if not isinstance(value, dict) or not isinstance(value.get("choices"), list):
+                continue
+            control = str(result.get("from_name", "choices"))
+            given.setdefault(control, []).extend(_AS_GIVEN.labels(value, where))
+        for control, labels in given.items():
+            if labels:
+                yield _Choice(number, control, list(dict.fromkeys(labels)))
+
+
+def _one_control(path: Path, controls: set[str], options: Options) -> str:
+    """Return the name of the ``<Choices>`` to read."""
+    shown = ", ".join(map(repr, sorted(controls)))
+    if not controls:
+        raise DataError(f"{path} has no annotation with <Choices>; nothing was labeled")
+    if options.candidates is None:
+        if len(controls) > 1:
+            raise DataError(f"{path} has several <Choices>: {shown}; say which with candidates=...")
+        return next(iter(controls))
+    if len(options.candidates) > 1 or options.candidates[0] not in controls:
+        wanted = " and ".join(map(repr, options.candidates))
+        raise DataError(f"{path} has no <Choices> called {wanted}; it has {shown}")
+    return options.candidates[0]
+
+
+# -------------------------------------------------------------------- JSON-MIN
+
+
+def _read_min(path: Path, records: list[Record], where: list[str], options: Options) -> Annotations:
+    """Read flat objects, one per annotation."""
+    grid = _make_grid(path, records, where)
+    column = _choices_column(grid, options)
+    given = [
+        _AS_GIVEN.labels(cells[column], grid.place(row, column))
+        for row, cells in enumerate(grid.rows)
+    ]
+    kept = [row for row, labels in enumerate(given) if labels]
+    if not kept:
+        raise DataError(f"{path} has no choice in {grid.header[column]!r}; nothing was labeled")
+    grid = Grid(
+        grid.source, grid.header, [grid.rows[row] for row in kept], [where[r] for r in kept]
+    )
+    described = _with_plain_paths(describe(grid, options))
+    opinions = (
+        described.opinion(new, given[row], where[row], None) for new, row in enumerate(kept)
+    )
+    return collect(path.name, opinions, options, repeats=True)
+
+
+def _choices_column(grid: Grid, options: Options) -> int:
+    """Return the column of the one control; a choice of one label looks like any other text."""
+    if options.candidates is not None and len(options.candidates) > 1:
+        raise DataError(f"{grid.source}: give one control in candidates=..., not several")
+    if options.candidates is not None:
+        given = find_column(grid.header, options.candidates[0], (), grid.source)
+        return cast(int, given)
+    by_name = find_column(grid.header, None, CANDIDATE_NAMES, grid.source)
+    possible = {
+        column
+        for column in range(len(grid.header))
+        if any(isinstance(row[column], dict) and "choices" in row[column] for row in grid.rows)
+    } | ({by_name} - {None})
+    left = possible or {
+        column
+        for column, name in enumerate(grid.header)
+        if name not in _BOOKKEEPING
+        and name not in (*SAMPLE_NAMES, "text", options.sample, options.file, options.text)
+        and any(isinstance(row[column], str) for row in grid.rows)
+    }
+    if len(left) != 1:
+        raise DataError(
+            f"{grid.source}: it is not clear which column holds the choices; "
+            f"{list_columns(grid.header)}; say which with candidates=..."
+        )
+    return cast(int, left.pop())
+
+
+# -------------------------------------------------------------------- pictures
+
+
+def _with_plain_paths(described: Described) -> Described:
+    """Replace addresses of Label Studio's local storage by the paths that they stand for."""
+    files = described.files
+    same = files is not None and described.names == files
+    plain = None if files is None else [_plain_path(file) for file in files]
+    names = plain if same and plain is not None else described.names
+    return Described(names, plain, described.texts)
+
+
+def _plain_path(file: str) -> str:
+    parts = urlsplit(file) if file.startswith(_LOCAL_FILES) else None
+    found = parse_qs(parts.query).get("d") if parts else None
+    return found[0] if found else file

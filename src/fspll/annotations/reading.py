@@ -1,4 +1,4 @@
-"""One function for every file with candidate labels: it finds out what the file is."""
+"""One function for every file with candidate labels, whatever the file is, and one for answers."""
 
 from __future__ import annotations
 
@@ -8,12 +8,17 @@ from typing import Any
 
 from fspll._common.errors import DataError, InputError, InputTypeError
 from fspll.annotations.arrays import read_mat, read_npz
+from fspll.annotations.collecting import Options
 from fspll.annotations.features import load_features
 from fspll.annotations.folders import read_folder
-from fspll.annotations.grid import read_grid
-from fspll.annotations.jsonfiles import load_records, make_grid
-from fspll.annotations.labelstudio import is_full_export, is_min_export, read_full, read_min
-from fspll.annotations.options import Options
+from fspll.annotations.grid import (
+    ANSWER_NAMES,
+    SAMPLE_NAMES,
+    find_column,
+    list_columns,
+    read_grid,
+)
+from fspll.annotations.jsonfiles import read_json
 from fspll.annotations.samples import Annotations
 from fspll.annotations.tables import read_table
 
@@ -58,11 +63,11 @@ def read_annotations(
     Parameters
     ----------
     path : path
-        A CSV, TSV, JSON, ``.mat`` or ``.npz`` file, or a folder with one sub-folder a class.
+        A CSV, TSV, JSON, ``.mat`` or ``.npz`` file, or a folder with one sub-folder per class.
     format : {"csv", "tsv", "json", "jsonl", "label-studio", "folder", "mat", "npz"}, optional
         What the file is, whatever it is called.
     candidates : str or sequence of str, optional
-        The column of candidates; several columns are an annotator each. In an export of Label
+        The column of candidates; several columns are one annotator each. In an export of Label
         Studio, the name of the ``<Choices>``.
     sample, annotator, text, file : str, optional
         The columns with the sample's name, with who labeled it, with its text, and with the path
@@ -81,7 +86,7 @@ def read_annotations(
     encoding : str, optional
         The encoding of a text file that is neither UTF-8 nor has a byte-order mark.
     alternatives : path, optional
-        For a folder a class: the table that says what else a picture might be.
+        For a folder with one sub-folder per class: the table of what else a picture might be.
 
     Returns
     -------
@@ -126,6 +131,53 @@ def read_annotations(
     return found if features is None else load_features(features, found, path.name)
 
 
+def read_answers(path: Path | str, *, encoding: str | None = None) -> dict[str, str]:
+    """Read the label that a person gave to each sample.
+
+    Parameters
+    ----------
+    path : path
+        A CSV or TSV file with the columns ``sample`` (or ``file``, ``id``, ...) and ``answer`` (or
+        ``label``). Rows without an answer are not answered yet and are skipped.
+    encoding : str, optional
+        As in :func:`read_annotations`.
+
+    Returns
+    -------
+    dict
+        The answer of each sample, in the order of the file; empty if nothing is answered.
+
+    Raises
+    ------
+    DataError
+        When two rows give the same sample different answers, or the file cannot be used.
+    """
+    path = Path(path)
+    kind = _ENDINGS.get(path.suffix.lower())
+    grid = read_table(path, encoding=encoding, separator="\t" if kind == "tsv" else None)
+    sample = find_column(grid.header, None, SAMPLE_NAMES, grid.source)
+    answer = find_column(grid.header, None, ANSWER_NAMES, grid.source)
+    if sample is None or answer is None:
+        raise DataError(
+            f"{path.name} needs the columns 'sample' and 'answer'; {list_columns(grid.header)}"
+        )
+    answers: dict[str, str] = {}
+    where: dict[str, str] = {}
+    for row, cells in enumerate(grid.rows):
+        name, given = cells[sample], cells[answer]
+        if not given:
+            continue
+        if not name:
+            raise DataError(f"{grid.place(row, sample)}: there is no name of a sample")
+        if answers.setdefault(name, given) != given:
+            raise DataError(
+                f"{path.name}, {where[name]} and {grid.where[row]} answer {answers[name]!r} and "
+                f"{given!r} for the same sample {name!r}; keep one of them"
+            )
+        where.setdefault(name, grid.where[row])
+    return answers
+
+
 def _read(path: Path, kind: str, options: Options, alternatives: Path | None) -> Annotations:
     if kind == "folder":
         return read_folder(path, options, alternatives)
@@ -137,21 +189,7 @@ def _read(path: Path, kind: str, options: Options, alternatives: Path | None) ->
     if kind in ("csv", "tsv"):
         separator = "\t" if kind == "tsv" else None
         return read_grid(read_table(path, encoding=options.encoding, separator=separator), options)
-    return _read_json(path, kind, options)
-
-
-def _read_json(path: Path, kind: str, options: Options) -> Annotations:
-    records, where = load_records(path, options.encoding)
-    if is_full_export(records):
-        return read_full(path, records, options)
-    if is_min_export(records):
-        return read_min(path, records, where, options)
-    if kind == "label-studio":
-        raise DataError(
-            f"{path} is no export of Label Studio: its objects have neither 'data' and "
-            "'annotations' nor 'annotation_id'"
-        )
-    return read_grid(make_grid(path, records, where), options)
+    return read_json(path, kind, options)
 
 
 def _format(path: Path, given: str | None) -> str:

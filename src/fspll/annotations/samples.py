@@ -18,7 +18,7 @@ class Annotations:
     Attributes
     ----------
     names : tuple of str
-        One name a sample, all different: what the file calls it, or "row 7" where it does not.
+        One name per sample, all different: what the file calls it, or "row 7" where it does not.
     classes : tuple of str
         The labels that occur, sorted.
     votes : sparse float array of shape (n, l)

@@ -94,7 +94,7 @@ def is_plain_text(text: str) -> bool:
 
 
 def join_candidates(sets: Sequence[Sequence[str]]) -> list[str]:
-    """Return one cell a sample for a column of candidates, so that they read back as they are.
+    """Return one cell per sample for a column of candidates, so that they read back as they are.
 
     Labels are joined with ``|``. Where that could be misread, because a label contains ``|`` or,
     in a column without any ``|``, another sign that may separate, every cell is a JSON list.

@@ -1,6 +1,7 @@
 """What is observed about labels: candidate sets in any shape, validated once."""
 
-from fspll.candidates.ambiguity import Summary, check_ambiguity, corrupt_mask
-from fspll.candidates.sets import Candidates, corrupt
+from fspll.candidates.corruption import check_ambiguity, corrupt, corrupt_mask
+from fspll.candidates.sets import Candidates
+from fspll.candidates.summary import Summary
 
 __all__ = ["Candidates", "Summary", "check_ambiguity", "corrupt", "corrupt_mask"]

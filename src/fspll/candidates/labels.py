@@ -59,7 +59,7 @@ def sorted_labels(rows: Sequence[Sequence[Any]]) -> np.ndarray:
 
 
 def label_column(labels: Any) -> np.ndarray:
-    """Return ordinary labels, one a sample, as an array of shape (n,)."""
+    """Return ordinary labels, one per sample, as an array of shape (n,)."""
     if not isinstance(labels, np.ndarray):
         labels = plain_list(labels)
         sorted_labels([[label] for label in labels])  # before NumPy makes 1 and "1" the same
@@ -111,7 +111,7 @@ def as_classes(classes: Any) -> np.ndarray:
 
 
 def check_classes(classes: np.ndarray, n_columns: int) -> None:
-    """Raise unless there is one class a column and none comes twice."""
+    """Raise unless there is one class per column and none comes twice."""
     if len(classes) != n_columns:
         raise CandidateError(
             f"classes name {len(classes)} labels but the candidates have {n_columns} columns"
@@ -125,7 +125,7 @@ def check_classes(classes: np.ndarray, n_columns: int) -> None:
 
 
 def rows_of_labels(sets: Iterable[Any]) -> list[list[Any]]:
-    """Return one list of labels a sample; a bare label becomes a list of one."""
+    """Return one list of labels per sample; a bare label becomes a list of one."""
     rows = []
     for number, row in enumerate(plain_list(sets)):
         labels = row.tolist() if isinstance(row, np.ndarray) else row

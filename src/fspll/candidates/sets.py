@@ -1,4 +1,4 @@
-"""What a candidate set is: read in any shape, validated once, or made from true labels.
+"""What a candidate set is: read in any shape, validated once.
 
 A candidate set is not a multi-label target: exactly one of the candidates is true, and nobody said
 which. Shapes: n samples, l classes; a mask is ``(n, l)`` bool.
@@ -17,7 +17,6 @@ from sklearn.utils import column_or_1d
 
 from fspll._common.arguments import is_flag, is_number
 from fspll._common.errors import CandidateError, InputTypeError
-from fspll.candidates.ambiguity import Summary, check_ambiguity, corrupt_mask, summarize
 from fspll.candidates.labels import (
     HOW_TO_BE_CLEAR,
     SET_TYPES,
@@ -31,8 +30,7 @@ from fspll.candidates.labels import (
     rows_to_matrix,
     sorted_labels,
 )
-
-__all__ = ["Candidates", "Summary", "check_ambiguity", "corrupt", "corrupt_mask"]
+from fspll.candidates.summary import Summary, summarize
 
 Classes = Sequence[Any] | np.ndarray | None
 
@@ -255,40 +253,3 @@ class Candidates:
             f"Candidates({len(self)} samples, {self.n_classes} classes, "
             f"average set size {self.sizes.mean():.2f})"
         )
-
-
-# -------------------------------------------------------------------- making candidate sets
-
-
-def corrupt(
-    labels: Any,
-    p: float,
-    r: int,
-    rng: np.random.Generator,
-    classes: Classes = None,
-) -> Candidates:
-    """Make candidate sets from true labels, as the paper does (its section 4.1).
-
-    Parameters
-    ----------
-    labels : sequence of shape (n,)
-        True labels.
-    p : float
-        Share of the samples that is made ambiguous: ``p * n`` of them, halves rounded up.
-    r : int
-        Extra labels of an ambiguous sample, drawn uniformly without replacement from the other
-        classes.
-    rng : numpy.random.Generator
-        With the same state, the sets for r are contained in those for r + 1.
-    classes : sequence, optional
-        All classes; by default the labels that occur.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> corrupt(["a", "b", "c"], p=1, r=2, rng=rng).sizes.tolist()
-    [3, 3, 3]
-    """
-    truth = Candidates.from_labels(labels, classes)
-    columns = truth.matrix.indices.astype(np.int64)
-    return Candidates.from_mask(corrupt_mask(columns, truth.n_classes, p, r, rng), truth.classes)

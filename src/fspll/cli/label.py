@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from fspll._common.errors import InputError
-from fspll.cli.console import err, out, progress_bar
+from fspll.cli.console import err, out, progress_bar, with_option_names
 
 if TYPE_CHECKING:
     from fspll.labeling import Labeling
@@ -21,6 +21,7 @@ _SHOWN = 5
 
 
 def label(
+    context: typer.Context,
     file: Path = typer.Argument(
         ..., help="The labels: CSV, TSV, JSON, a Label Studio export, .mat, .npz, or a folder."
     ),
@@ -96,7 +97,7 @@ def label(
             progress=progress,
         )
     result.save(folder, overwrite=overwrite, report=_reporter())
-    _show(result, folder, told)
+    _show(result, folder, told, context.command)
 
 
 def gather_answers(paths: list[Path], folder: Path) -> tuple[dict[str, str], str | None]:
@@ -140,7 +141,7 @@ def _reporter() -> Any:
 # -------------------------------------------------------------------- what a person reads
 
 
-def _show(result: Labeling, folder: Path, told: str | None) -> None:
+def _show(result: Labeling, folder: Path, told: str | None, command: Any) -> None:
     n, open_labels = len(result), int((result.confidence < 0.9).sum())
     classes = "1 class" if len(result.classes) == 1 else f"{len(result.classes)} classes"
     line = f"{n} sample{'s' * (n != 1)}, {classes}"
@@ -154,7 +155,7 @@ def _show(result: Labeling, folder: Path, told: str | None) -> None:
     line = f"{n - open_labels} are at least 90% sure, {open_labels} are not"
     out.print(f"{level}; {line}", soft_wrap=True)
     for note in [*result.notes, *([told] if told else [])]:
-        err.print(f"[yellow]note:[/] {escape(note)}", soft_wrap=True)
+        err.print(f"[yellow]note:[/] {escape(with_option_names(note, command))}", soft_wrap=True)
     if result.review:
         out.print(_questions(result))
     out.print(

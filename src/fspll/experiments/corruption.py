@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fspll._common.errors import InputError
-from fspll.candidates.ambiguity import corrupt_mask
+from fspll.candidates import corrupt_mask
 from fspll.tasks import Tasks, TaskSettings, TaskSource
 
 _STREAM = 0x5EED  # apart from the streams of TaskSource
@@ -38,7 +38,7 @@ class Corruption:
 
     def tasks(self, source: TaskSource, n_tasks: int) -> Iterator[Tasks]:
         """Yield tasks one by one: classes of different sizes do not fit into one batch."""
-        shape = source.setting
+        shape = source.settings
         if self.sizes is not None and shape.n_shot < self.sizes[1]:
             raise InputError(
                 f"n_shot = {shape.n_shot} is less than the largest class, {self.sizes[1]}"

@@ -194,7 +194,7 @@ def _all_notes(notes: list[str], made: Prepared) -> list[str]:
         if len(scale) and scale.max() > _UNEVEN * scale.min():
             notes.append(
                 f"some features vary {scale.max() / scale.min():.0f} times as much as others and "
-                f"decide nearly alone; standardize=True (--standardize) puts them on one scale"
+                f"decide nearly alone; standardize=True puts them on one scale"
             )
     return notes
 

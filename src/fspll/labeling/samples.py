@@ -125,8 +125,8 @@ def _usual_encoder(data: Annotations, images: Path | str | None) -> str:
 def _vectors(data: Annotations, standardize: bool) -> Prepared:
     if data.features is None:
         raise InputError(
-            "encoder='features' needs vectors, but the annotations have none; give them with "
-            "read_annotations(..., features=FILE) (--features FILE)"
+            "encoder='features' needs vectors, but the annotations have none; give them "
+            "with the annotations: features=FILE"
         )
     kept = np.arange(len(data))
     if not standardize:
@@ -138,8 +138,8 @@ def _vectors(data: Annotations, standardize: bool) -> Prepared:
 def _texts(data: Annotations) -> tuple[str, ...]:
     if data.texts is None:
         raise InputError(
-            "the encoder takes texts, but the annotations have none; name their column with "
-            "read_annotations(..., text=COLUMN) (--text COLUMN)"
+            "the encoder takes texts, but the annotations have none; name their column "
+            "where the annotations are read: text=COLUMN"
         )
     return data.texts
 
@@ -199,7 +199,7 @@ def find_pictures(
             if path is None:
                 missing[row] = reason
         elif path is None:
-            missing[row] = "does not exist (say where the pictures are: images=FOLDER, --images)"
+            missing[row] = "does not exist (say where the pictures are: images=FOLDER)"
         paths.append(path or Path(name))
     return paths, missing
 

@@ -64,7 +64,7 @@ def check_folder(folder: Path, *, overwrite: bool = False) -> None:
     if not is_result(folder):
         raise DataError(
             f"{folder} holds other things than results of fspll label; choose another folder, or "
-            f"write into it all the same with overwrite=True (--overwrite)"
+            f"write into it all the same with overwrite=True"
         )
 
 

@@ -32,13 +32,13 @@ class Episodes:
         labels = data.labels[self.rows]
         self.sources: dict[TaskSettings, TaskSource] = {}
         for number in range(len(plan.r)):
-            settings = plan.setting(number)
+            settings = plan.task_settings(number)
             self.sources[settings] = TaskSource(labels, settings, plan.seed, data.class_names)
 
     def get(self, number: int) -> tuple[Tensor, Tasks]:
         """Return images (n + q, C, S, S), support first, and the task."""
         index = number if self.plan.fresh else number % self.plan.n_tasks
-        task = self.sources[self.plan.setting(index)].task(index)
+        task = self.sources[self.plan.task_settings(index)].task(index)
         return self._images(self.rows[np.concatenate([task.support, task.query])]), task
 
     def held_out_score(self, learner: Learner) -> float:

@@ -124,7 +124,7 @@ class TrainingPlan:
         """Optimizer steps of the whole run."""
         return self.epochs * self.steps_per_epoch
 
-    def setting(self, task: int) -> TaskSettings:
+    def task_settings(self, task: int) -> TaskSettings:
         """Return the shape of task number ``task`` of the run."""
         return TaskSettings(
             self.n_way, self.n_shot, self.n_query, self.r[task % len(self.r)], self.p

@@ -1,74 +1,53 @@
-"""How ambiguous candidate sets are, and how true labels are made ambiguous.
+"""Candidate sets made from true labels: p, the share of ambiguous samples, and r extra labels.
 
 Shapes: n samples, l classes; a mask is ``(n, l)`` bool.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from fspll._common.arguments import is_integer, is_number
 from fspll._common.errors import CandidateError, InputTypeError
+from fspll.candidates.sets import Candidates, Classes
 
 _KEYS_AT_ONCE = 1 << 24  # random keys drawn at a time by `corrupt_mask`: 128 MB
 
 
-@dataclass(frozen=True)
-class Summary:
-    """Figures of a collection of candidate sets; ``print`` it to read it.
+def corrupt(
+    labels: Any,
+    p: float,
+    r: int,
+    rng: np.random.Generator,
+    classes: Classes = None,
+) -> Candidates:
+    """Make candidate sets from true labels, as the paper does (its section 4.1).
 
-    ``always_together`` lists groups of labels that occur in exactly the same sets: nothing in the
-    candidate sets can ever tell them apart.
+    Parameters
+    ----------
+    labels : sequence of shape (n,)
+        True labels.
+    p : float
+        Share of the samples that is made ambiguous: ``p * n`` of them, halves rounded up.
+    r : int
+        Extra labels of an ambiguous sample, drawn uniformly without replacement from the other
+        classes.
+    rng : numpy.random.Generator
+        With the same state, the sets for r are contained in those for r + 1.
+    classes : sequence, optional
+        All classes; by default the labels that occur.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> corrupt(["a", "b", "c"], p=1, r=2, rng=rng).sizes.tolist()
+    [3, 3, 3]
     """
-
-    n_samples: int
-    n_classes: int
-    average_size: float
-    share_ambiguous: float
-    always_together: list[list[Any]]
-    never_candidates: list[Any]
-
-    def __str__(self) -> str:
-        lines = [
-            f"{self.n_samples} samples, {self.n_classes} classes",
-            f"{self.average_size:.2f} candidates a sample, "
-            f"{self.share_ambiguous:.0%} of the samples ambiguous",
-        ]
-        lines += [
-            f"always together, cannot be told apart: {', '.join(map(str, group))}"
-            for group in self.always_together
-        ]
-        if self.never_candidates:
-            lines.append(f"never a candidate: {', '.join(map(str, self.never_candidates))}")
-        return "\n".join(lines)
-
-
-def summarize(matrix: sparse.csr_array, classes: np.ndarray) -> Summary:
-    """Return the figures of a bool matrix of candidates of shape (n, l)."""
-    columns = matrix.tocsc()
-    together: dict[bytes, list[Any]] = {}
-    never = []
-    for label, start, stop in zip(
-        classes.tolist(), columns.indptr[:-1], columns.indptr[1:], strict=True
-    ):
-        if start == stop:
-            never.append(label)
-        else:
-            members = np.sort(columns.indices[start:stop])
-            together.setdefault(members.tobytes(), []).append(label)
-    sizes = np.diff(matrix.indptr)
-    return Summary(
-        n_samples=matrix.shape[0],
-        n_classes=matrix.shape[1],
-        average_size=float(sizes.mean()),
-        share_ambiguous=float((sizes > 1).mean()),
-        always_together=[group for group in together.values() if len(group) > 1],
-        never_candidates=never,
-    )
+    truth = Candidates.from_labels(labels, classes)
+    columns = truth.matrix.indices.astype(np.int64)
+    return Candidates.from_mask(corrupt_mask(columns, truth.n_classes, p, r, rng), truth.classes)
 
 
 def corrupt_mask(
