@@ -7,7 +7,7 @@ from itertools import permutations
 import numpy as np
 
 from fspll.diagnosis import diagnose
-from fspll.diagnosis.counting import count
+from fspll.diagnosis.solving import count
 
 
 def test_every_matching_is_listed_once():

@@ -167,7 +167,7 @@ def test_printing_when_all_is_decided():
 
 
 def test_printing_of_sampled_and_of_long_lists(monkeypatch):
-    monkeypatch.setattr("fspll.diagnosis.counting.STEPS_TO_COUNT", 0)
+    monkeypatch.setattr("fspll.diagnosis.solving.STEPS_TO_COUNT", 0)
     found = diagnose(np.ones((12, 12), dtype=bool), np.arange(12), n_ask=2)
     lines = str(found).splitlines()
     assert f"{found.ceiling:.1%} (± {found.ceiling_error:.1%}, sampled)" in lines[1]
@@ -270,9 +270,7 @@ def test_eps_is_a_chance(eps):
 def test_questions_are_counted(n_ask):
     with pytest.raises(InputError) as caught:
         diagnose(PAIR, [0, 1], n_ask=n_ask)
-    assert str(caught.value) == (
-        f"n_ask counts questions: a whole number of 0 or more, not {n_ask!r}"
-    )
+    assert str(caught.value) == (f"n_ask must be a whole number of 0 or more, not {n_ask!r}")
 
 
 def test_names_of_clusters_may_be_objects():

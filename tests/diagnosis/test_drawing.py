@@ -7,7 +7,7 @@ import pytest
 
 from fspll.candidates import corrupt_mask
 from fspll.diagnosis import diagnose
-from fspll.diagnosis.drawing import draw
+from fspll.diagnosis.solving import draw
 
 
 def entangled(n_way, r, seed):
@@ -17,7 +17,7 @@ def entangled(n_way, r, seed):
 
 def sampled(monkeypatch, mask, clusters, **settings):
     with monkeypatch.context() as patch:
-        patch.setattr("fspll.diagnosis.counting.STEPS_TO_COUNT", 0)
+        patch.setattr("fspll.diagnosis.solving.STEPS_TO_COUNT", 0)
         return diagnose(mask, clusters, **settings)
 
 
@@ -114,7 +114,7 @@ def test_chains_that_seldom_return_leave_their_starts(monkeypatch):
     exact = diagnose(mask, clusters, n_ask=0)
     assert exact.exact
     assert sorted(set(exact.marginals.round(3).ravel())) == [0, 0.25, 0.5, 0.75]
-    monkeypatch.setattr("fspll.diagnosis.drawing.STEPS_TO_DRAW", 500)
+    monkeypatch.setattr("fspll.diagnosis.solving.STEPS_TO_DRAW", 500)
     drawn, chain = draw(np.where(mask, 0.0, -np.inf), 20_000, np.random.default_rng(0))
     assert chain.tolist() == list(range(256))
     assert mask[clusters, drawn].all()

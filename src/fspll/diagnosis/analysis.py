@@ -14,13 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from fspll._common.arguments import is_integer
-from fspll._common.errors import InputError
+from fspll._common.arguments import check_count, is_number
+from fspll._common.errors import InputError, InputTypeError
 from fspll.candidates import Candidates
 from fspll.candidates.sets import Classes
 from fspll.diagnosis.asking import ask
-from fspll.diagnosis.clusters import read_clusters
-from fspll.diagnosis.possible import Matchings, split
+from fspll.diagnosis.matchings import Matchings, split
 from fspll.diagnosis.solving import solve
 
 __all__ = ["Diagnosis", "Question", "ceiling", "diagnose"]
@@ -152,8 +151,8 @@ def diagnose(
 
     The matchings are counted exactly, group by group; in a group too entangled for that they are
     sampled. Questions are chosen greedily, each by the ceiling to expect over its answers and the
-    answers to those before it; in a large group only the 16 least certain clusters are weighted. In
-    a group of more than 20,000 matchings the expectation is estimated from sampled matchings,
+    answers to those before it; in a large group only the 16 least certain clusters are considered.
+    In a group of more than 20,000 matchings the expectation is estimated from sampled matchings,
     labels chosen on one half of them and scored on the other, and what an answer tells of other
     clusters is left out once the sample is too small to show it: there ``ceiling_after`` is an
     estimate, and after the first two or three questions a low one.
@@ -189,9 +188,8 @@ def diagnose(
     ask for the label of row 0 (cat or lynx): up to 100.0% right
     """
     sets = Candidates.read(y, classes)
-    if not is_integer(n_ask) or n_ask < 0:
-        raise InputError(f"n_ask counts questions: a whole number of 0 or more, not {n_ask!r}")
-    names, inverse = read_clusters(clusters, len(sets), sets.n_classes)
+    check_count("n_ask", n_ask)
+    names, inverse = _read_clusters(clusters, len(sets), sets.n_classes)
     mask = sets.mask
     matchings = Matchings.of(mask, inverse, len(names), eps)
     rng = np.random.default_rng(seed)
@@ -246,9 +244,35 @@ def ceiling(candidates_mask: np.ndarray, clusters: Any, *, eps: float = 0.01) ->
     plain = isinstance(mask, np.ndarray) and mask.dtype == bool and mask.ndim == 2
     if not plain or not len(mask) or not mask.any(axis=1).all():
         mask = Candidates.from_mask(mask).mask
-    names, inverse = read_clusters(clusters, *mask.shape)
+    names, inverse = _read_clusters(clusters, *mask.shape)
     matchings = Matchings.of(mask, inverse, len(names), eps)
     return solve(matchings, np.random.default_rng(0)).ceiling()
+
+
+def _read_clusters(clusters: Any, n: int, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distinct clusters and, for every sample, which of them is its own."""
+    expected = f"clusters names one cluster for each of the {n} candidate sets"
+    try:
+        found = np.asarray(clusters)
+        if found.dtype == object and found.ndim == 1:
+            found = np.array(found.tolist())
+    except ValueError:  # what NumPy has to say of lists of different lengths
+        raise InputError(f"{expected}, not lists of different lengths") from None
+    if found.shape != (n,):
+        raise InputError(f"{expected}, an array of shape ({n},), not one of shape {found.shape}")
+    if found.dtype.kind not in "biuUT":
+        for row, name in enumerate(found.tolist()):
+            if not isinstance(name, str) and not (is_number(name) and name == name // 1):
+                raise InputTypeError(
+                    f"clusters are whole numbers or names, but row {row} holds {name!r:.60}"
+                )
+    names, inverse = np.unique(found, return_inverse=True)
+    if len(names) > n_classes:
+        raise InputError(
+            f"{len(names)} clusters cannot each have a class of their own out of {n_classes}; "
+            f"merge clusters or name all classes"
+        )
+    return names, inverse
 
 
 def _question(

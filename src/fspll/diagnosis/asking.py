@@ -6,13 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fspll.diagnosis.drawing import draw
-from fspll.diagnosis.solving import Group, Solution
+from fspll.diagnosis.solving import Group, Solution, draw
 
 MATCHINGS_TO_LIST = 20_000
 DRAWS_TO_ASK = 8_000
 DRAWS_TO_DOUBT = 10  # a cluster's label is chosen as if so many more draws were like all of them
-CLUSTERS_TO_WEIGH = 16
+CLUSTERS_TO_EVALUATE = 16
 WORTH_ASKING = 0.05  # samples more to expect right
 
 
@@ -65,8 +64,8 @@ class Answers:
     def best(self) -> tuple[float, int]:
         """Return the expected gain, in samples, of the best question, and its cluster."""
         doubt = self.sizes * (1 - self.right)
-        weighted = np.argsort(-doubt, kind="stable")[:CLUSTERS_TO_WEIGH]
-        gains = [(self._gain(int(k)), -int(k)) for k in weighted if doubt[k] > 1e-9]
+        evaluated = np.argsort(-doubt, kind="stable")[:CLUSTERS_TO_EVALUATE]
+        gains = [(self._gain(int(k)), -int(k)) for k in evaluated if doubt[k] > 1e-9]
         gain, cluster = max(gains, default=(0.0, 0))
         return gain, -cluster
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fspll.diagnosis.possible import Matchings, split
+from fspll.diagnosis.matchings import Matchings, split
 
 
 def matchings(rows, eps=0.01):

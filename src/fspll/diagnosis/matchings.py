@@ -1,4 +1,4 @@
-"""Which labels a cluster can still have, and which clusters have to be judged together."""
+"""Which labels a cluster can still have, and which clusters depend on each other."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 from scipy.optimize import linear_sum_assignment
+from scipy.sparse.csgraph import connected_components
 
 from fspll._common.arguments import is_number
 from fspll._common.errors import InputError
@@ -33,7 +35,7 @@ class Matchings:
 
     @classmethod
     def of(cls, mask: np.ndarray, inverse: np.ndarray, n_clusters: int, eps: float) -> Matchings:
-        """Judge every label for every cluster; ``inverse`` of shape (n,) numbers the clusters."""
+        """Count misses of every label in every cluster; ``inverse`` (n,) numbers the clusters."""
         if not is_number(eps) or not 0 < eps < 1:
             raise InputError(f"eps is a chance, above 0 and below 1, not {eps!r}")
         order = np.argsort(inverse, kind="stable")
@@ -59,8 +61,9 @@ def _excess(cost: np.ndarray, best: np.ndarray) -> np.ndarray:
 
     Two matchings differ by chains of moves: a cluster takes another's label, that one a third,
     until the label that came free is taken or, when K < l, an unused label ends the chain. So this
-    is a problem of shortest paths among labels (Floyd and Warshall), where an unused label leads to
-    any other at no cost. An infinite excess marks the entries that belong to no matching at all.
+    is a problem of shortest paths among labels (Floyd and Warshall; SciPy's takes a dense zero for
+    no edge at all), where an unused label leads to any other at no cost. An infinite excess marks
+    the entries that belong to no matching at all.
     """
     moves = np.zeros((cost.shape[1], cost.shape[1]))
     moves[best] = cost - cost[np.arange(len(best)), best][:, None]
@@ -73,14 +76,10 @@ def _excess(cost: np.ndarray, best: np.ndarray) -> np.ndarray:
 
 def split(linked: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield the rows and columns of the connected parts of a bool matrix, by first row."""
-    left = np.ones(len(linked), dtype=bool)
-    while left.any():
-        rows = np.zeros(len(linked), dtype=bool)
-        rows[left.argmax()] = True
-        reached = 0
-        while rows.sum() > reached:
-            reached = rows.sum()
-            columns = np.any(linked[rows], axis=0)
-            np.any(linked[:, columns], axis=1, out=rows)
-        left &= ~rows
-        yield np.flatnonzero(rows), np.flatnonzero(columns)
+    n_rows, n_columns = linked.shape
+    row, column = np.nonzero(linked)
+    edges = row, n_rows + column
+    graph = sparse.coo_array((np.ones(len(row)), edges), shape=(n_rows + n_columns,) * 2)
+    part = connected_components(graph, directed=False)[1]
+    for number in dict.fromkeys(part[:n_rows].tolist()):
+        yield np.flatnonzero(part[:n_rows] == number), np.flatnonzero(part[n_rows:] == number)
