@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy import linalg
+from sklearn.decomposition import PCA
 
 _CLEARLY = 0.1  # share of samples more near their own class, from which class means give the view
-_TINY = 1e-9
+_TINY = 1e-9  # share of the largest variance that is rounding
+_SMALL = 64  # samples or features, up to which all singular values are quick to compute
 
 
 class Plane(NamedTuple):
@@ -48,8 +49,8 @@ def find_plane(features: np.ndarray, labels: np.ndarray) -> Plane:
 
     These are the two directions in which the samples vary most, or, if that keeps the classes
     clearly better apart, those in which the class means do. Directions that were chosen to tell
-    classes apart always seem to, with many features; so each half of the samples judges the view
-    that the other half chose.
+    classes apart always seem to, with many features; so a view that one half of the samples chose
+    is evaluated on the other half.
 
     Parameters
     ----------
@@ -90,35 +91,28 @@ def _half(labels: np.ndarray) -> np.ndarray:
 
 
 def _main_directions(X: np.ndarray, most: int = 2) -> np.ndarray:
-    """Return the directions (m, 2) in which rows of X, whose mean is zero, vary most."""
-    n, m = X.shape
-    found = np.zeros((m, 2))
-    count = min(most, n, m)
-    wide = m > n  # then rows against rows is the smaller matrix, with the same values
-    gram = X @ X.T if wide else X.T @ X
-    values, vectors = linalg.eigh(gram, subset_by_index=(len(gram) - count, len(gram) - 1))
-    for place, (value, vector) in enumerate(zip(values[::-1], vectors.T[::-1], strict=True)):
-        if value <= _TINY * max(values[-1], 0) or value <= 0:
-            break
-        direction = X.T @ vector if wide else vector
-        direction = direction / np.linalg.norm(direction)
-        # Either end may point up; the same data should give the same picture.
-        found[:, place] = direction * np.sign(direction[np.abs(direction).argmax()])
+    """Return the directions (m, 2) in which rows of X vary most, zeros where they do not vary."""
+    found = np.zeros((X.shape[1], 2))
+    smaller = min(X.shape)
+    if len(X) < 2 or not np.ptp(X, axis=0).any():
+        return found
+    solver = "full" if smaller <= _SMALL else "arpack"
+    pca = PCA(min(most, smaller), svd_solver=solver, random_state=0).fit(X)
+    variance = pca.explained_variance_
+    kept = np.count_nonzero(variance > _TINY * variance[0])
+    found[:, :kept] = pca.components_[:kept].T
     return found
 
 
 def _class_directions(X: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Return the directions in which class means vary most, one for each sample of a class."""
-    center = X.mean(axis=0)
+    """Return the directions (m, 2) in which class means vary most, one for each sample."""
     _, which, counts = np.unique(labels, return_inverse=True, return_counts=True)
-    means = _sums(X - center, which, len(counts)) / counts[:, None]
-    found = _main_directions(means * np.sqrt(counts)[:, None])
+    found = _main_directions((_sums(X, which, len(counts)) / counts[:, None])[which])
     if found[:, 1].any() or not found[:, 0].any():
         return found
     # Two classes differ in one direction; the other shows how they vary besides.
-    first = found[:, :1]
-    rest = (X - center) - (X - center) @ first @ first.T
-    found[:, 1] = _main_directions(rest, 1)[:, 0]
+    centered, first = X - X.mean(axis=0), found[:, :1]
+    found[:, 1] = _main_directions(centered - centered @ first @ first.T, 1)[:, 0]
     return found
 
 

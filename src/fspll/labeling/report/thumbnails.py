@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 import io
 import warnings
 from pathlib import Path
 from typing import NamedTuple
 
 from fspll._common.errors import DataError
+from fspll._common.html.rendering import data_uri
 from fspll._common.pictures import open_picture
 
 SIDE = 96  # pixels
@@ -39,7 +39,7 @@ def thumbnail(path: Path, side: int = SIDE) -> Thumbnail | None:
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the encoder has read it already, and said what it saw
+            warnings.simplefilter("ignore")  # the encoder has read it already, and warned then
             with open_picture(path, str(path), min_side=2 * side) as opened:
                 image = _in_eight_bits(opened)
     except DataError:  # a report can do without a picture
@@ -51,8 +51,7 @@ def thumbnail(path: Path, side: int = SIDE) -> Thumbnail | None:
         image.save(file, format=kind, **options)
         written.append((len(file.getvalue()), kind, file.getvalue()))
     _, kind, data = min(written)
-    code = base64.b64encode(data).decode("ascii")
-    return Thumbnail(f"data:image/{kind};base64,{code}", image.width, image.height)
+    return Thumbnail(data_uri(data, kind), image.width, image.height)
 
 
 def _in_eight_bits(image):  # type: ignore[no-untyped-def]
