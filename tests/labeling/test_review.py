@@ -23,16 +23,16 @@ def groups_of(truth, mask, sure=0.97):
 def posterior(groups):
     """All one-to-one namings of the groups, each as likely as the sets say; then all labels."""
     n, n_classes = groups.weight.shape
-    total = np.zeros((n_classes, n_classes))
-    for naming in itertools.permutations(range(n_classes)):
-        weight = 1.0
+    namings = list(itertools.permutations(range(n_classes)))
+    logs = np.zeros(len(namings))
+    for at, naming in enumerate(namings):
         for i in range(n):
             chance = (groups.weight[i] > 0).sum() / n_classes
-            weight_by_group = 1.0
             for g, c in enumerate(naming):
                 r = min(groups.member[i, g], 0.98)
-                weight_by_group *= r * groups.weight[i, c] + (1 - r) * chance
-            weight *= weight_by_group
+                logs[at] += np.log(r * groups.weight[i, c] + (1 - r) * chance)
+    total = np.zeros((n_classes, n_classes))
+    for naming, weight in zip(namings, np.exp(logs - logs.max()), strict=True):
         for g, c in enumerate(naming):
             total[g, c] += weight
     naming = total / total.sum(axis=1, keepdims=True)
@@ -62,6 +62,21 @@ def test_the_first_gain_is_the_expected_one():
     assert gain == pytest.approx(gains[row], abs=0.02)
     assert gain > max(gains) - 0.05
     assert after == pytest.approx((confidence.sum() + gain) / 6)
+
+
+def test_stragglers_do_not_put_the_name_of_a_large_group_in_doubt():
+    """Some hundred samples and a few that lie apart share a label, and the hundreds have it."""
+    truth = np.repeat([0, 1, 2], [300, 6, 8])
+    mask = np.eye(3, dtype=bool)[truth]
+    mask[np.arange(300), 1 + np.arange(300) % 2] = True
+    mask[300:306] = [True, False, False]
+    mask[300, 1] = True
+    mask[-1, 1] = True
+    groups = groups_of(truth, mask)
+    confidence = posterior(groups).max(axis=1)
+    (row, gain, after), *_ = choose_questions(confidence, groups)
+    assert gain == pytest.approx(brute_gain(groups, row), abs=0.02)
+    assert after == pytest.approx((confidence.sum() + gain) / len(truth))
 
 
 def test_one_question_for_two_groups_that_nothing_tells_apart():

@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fspll.rectifiers.assignment import PREFERENCE, SURE, matching_marginals
+from fspll.rectifiers.assignment import PREFERENCE, SURE, matching_marginals, relative_weights
 
 OPEN = 0.98  # a group whose name is less sure than this may be worth a question
 LEAST_GAIN = 0.01  # labels more to expect right
@@ -152,8 +152,8 @@ class _State:
 
     def _naming(self, score: Tensor) -> Tensor:
         """Return the probability that each group carries each label, (..., l, l)."""
-        weight = (score - score.amax(dim=-1, keepdim=True)).exp().clamp_min(_LEAST)
-        return (1 - PREFERENCE) * matching_marginals(weight) + PREFERENCE * self.identity
+        marginals = matching_marginals(relative_weights(score))
+        return (1 - PREFERENCE) * marginals + PREFERENCE * self.identity
 
     def _beliefs(self, naming: Tensor) -> Tensor:
         """Return the probability of every candidate of the ambiguous samples, (..., r, l)."""
