@@ -22,8 +22,7 @@ import torch
 
 from fspll import __version__
 from fspll._common.files import user_cache_dir
-from fspll.datasets import load_mini_imagenet, load_omniglot
-from fspll.datasets.images import ImageSet
+from fspll.datasets import ImageSet, load_mini_imagenet, load_omniglot
 from fspll.diagnosis import ceiling
 from fspll.embeddings import Encoder, load_embedding
 from fspll.experiments import evaluation

@@ -22,7 +22,7 @@ import numpy as np
 
 from fspll import FsPLLClassifier, __version__
 from fspll.baselines import PALOC, PLAGGD, PLECOC, PLKNN, PLLEAF
-from fspll.datasets.partial_label import PartialLabelSet, load_partial_label_mat
+from fspll.datasets import PartialLabelSet, load_partial_label_mat
 
 RESULTS = Path(__file__).parents[1] / "results"
 METHODS: dict[str, Callable[[int], Any]] = {

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -94,3 +96,13 @@ def tiny_profile():
         photo_rs=(1,),
         maml_steps=1,
     )
+
+
+@pytest.fixture
+def gone():
+    """Return the number of a process that has ended."""
+    if sys.platform == "win32":
+        pytest.skip("whether a process runs is not asked on Windows")
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid

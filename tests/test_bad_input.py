@@ -37,7 +37,7 @@ HOW = (
     "pass a NumPy array for a 0/1 mask, or a list of Python sets such as [{{0, 2}}, {{1}}] for "
     "candidate sets"
 )
-KNOWN = "glyphs, omniglot, mini_imagenet, lost, MSRCv2"
+KNOWN = "glyphs, omniglot, mini-imagenet, lost, MSRCv2"
 
 
 def fitted():
@@ -333,19 +333,19 @@ TABLE = {
     # The command line.
     "get an unknown data set": (
         ["data", "get", "nope"],
-        f"there is no data set called 'nope'; known are {KNOWN}",
+        f"there is no data set 'nope'; known are {KNOWN}",
     ),
     "check an unknown data set": (
         ["data", "check", "nope"],
-        f"there is no data set called 'nope'; known are {KNOWN}",
+        f"there is no data set 'nope'; known are {KNOWN}",
     ),
     "markup is no markup": (
         ["data", "get", "[bold]x[/]"],
-        f"there is no data set called '[bold]x[/]'; known are {KNOWN}",
+        f"there is no data set '[bold]x[/]'; known are {KNOWN}",
     ),
     "a name of two lines": (
         ["data", "get", "two\nlines"],
-        f"there is no data set called 'two lines'; known are {KNOWN}",
+        f"there is no data set 'two\\nlines'; known are {KNOWN}",
     ),
     "check an absent data set": (
         ["data", "check", "omniglot"],
@@ -447,7 +447,7 @@ def test_ctrl_c_is_answered(monkeypatch, capsys):
     def stop(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("fspll.datasets.catalog.look_up", stop)
+    monkeypatch.setattr("fspll.datasets.DataSet.state", stop)
     code, out, err = run(["data", "list"], monkeypatch, capsys)
     assert (code, out, err) == (130, "", "stopped; what was finished is kept\n")
 
@@ -456,7 +456,7 @@ def test_a_bug_keeps_its_traceback(monkeypatch):
     def crash(*args, **kwargs):
         raise ZeroDivisionError("a bug of ours")
 
-    monkeypatch.setattr("fspll.datasets.catalog.look_up", crash)
+    monkeypatch.setattr("fspll.datasets.DataSet.state", crash)
     monkeypatch.setattr(sys, "argv", ["fspll", "data", "list"])
     with pytest.raises(ZeroDivisionError, match="a bug of ours"):
         main()
@@ -470,7 +470,7 @@ def test_a_process_of_its_own(program, tmp_path):
         packed.writestr("elsewhere/note.txt", "no drawings here")
     (tmp_path / "images_evaluation").mkdir()
     for arguments, start in (
-        (["data", "get", "nope"], "error: there is no data set called 'nope'"),
+        (["data", "get", "nope"], "error: there is no data set 'nope'"),
         (["data", "get", "omniglot", "--from", str(tmp_path)], "error: "),
     ):
         shown = subprocess.run(

@@ -15,8 +15,7 @@ from typer.testing import CliRunner
 from fspll._common.errors import DataError, InputError
 from fspll._common.files import data_dir
 from fspll.cli import data
-from fspll.datasets import catalog
-from fspll.datasets.checks import Archive
+from fspll.datasets.omniglot import OMNIGLOT, Archive
 
 PNG = b"\x89PNG\r\n\x1a\npicture"
 NAMES = ("images_background.zip", "images_evaluation.zip")
@@ -24,9 +23,12 @@ NAMES = ("images_background.zip", "images_evaluation.zip")
 
 @pytest.fixture
 def source(tmp_path, monkeypatch):
-    """Return a folder with an Omniglot of one character a part, and let the catalog know it."""
-    archives = tuple(Archive(name, "unset", "unset", 1, 1) for name in NAMES)
-    monkeypatch.setitem(catalog.CATALOG, "omniglot", catalog._omniglot(archives))
+    """Return a folder with an Omniglot of one character per part, and let the registry know it."""
+    archives = tuple(
+        Archive(name=name, url="unset", md5="unset", n_alphabets=1, n_characters=1)
+        for name in NAMES
+    )
+    monkeypatch.setattr(OMNIGLOT, "downloads", archives)
     folder = tmp_path / "source"
     folder.mkdir()
     for name in NAMES:
@@ -49,10 +51,10 @@ def damage(path):
     path.write_bytes(path.read_bytes().replace(b"picture", b"Picture", 1))
 
 
-def test_list_is_one_line_a_set_when_not_a_terminal(source):
+def test_list_is_one_line_per_set_when_not_a_terminal(source):
     run("get", "omniglot", "--from", str(source))
     rows = [line.split("\t") for line in run("list").splitlines()]
-    assert [row[0] for row in rows] == ["glyphs", "omniglot", "mini_imagenet", "lost", "MSRCv2"]
+    assert [row[0] for row in rows] == ["glyphs", "omniglot", "mini-imagenet", "lost", "MSRCv2"]
     assert {len(row) for row in rows} == {4}
     states = {row[0]: row[3] for row in rows}
     assert states["glyphs"] == "built in: drawn by code, nothing to fetch"

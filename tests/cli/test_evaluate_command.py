@@ -9,8 +9,8 @@ import re
 import numpy as np
 import pytest
 
-from fspll.cli import datasets as cli_datasets
 from fspll.datasets import load_glyphs
+from fspll.datasets.glyphs import GLYPHS
 from fspll.embeddings import InputSpec, build_network, load_embedding, save_checkpoint
 from fspll.experiments.comparison import compare, settings_grid
 from fspll.experiments.evaluation import METHODS
@@ -27,7 +27,7 @@ def glyphs():
 @pytest.fixture(autouse=True)
 def _small_data(monkeypatch, glyphs):
     monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setattr(cli_datasets, "load_split", lambda name, split, root: glyphs)
+    monkeypatch.setattr(GLYPHS, "load", lambda split, **options: glyphs)
 
 
 def model(folder, seed=0, architecture="conv4", **training):
@@ -45,14 +45,14 @@ LINE = re.compile(
 
 
 def lines(told):
-    """Return checkpoint, method, accuracy, deviation, support, ECE and p of the table's lines."""
+    """Return checkpoint, method, accuracy, standard deviation, support, ECE and p per line."""
     return [found.groups(default="") for found in LINE.finditer(told)]
 
 
 def test_a_table_of_one_checkpoint(run, tmp_path, glyphs):
     code, told, complaints = run("evaluate", model(tmp_path / "mine"), *SMALL, "--seed", 4)
     assert (code, complaints) == (0, "")
-    assert "glyphs/test, 3 tasks a setting, seed 4" in told
+    assert "glyphs/test, 3 tasks per setting, seed 4" in told
     encoder = load_embedding(tmp_path / "mine" / "model.safetensors")
     settings = settings_grid(glyphs, [5], [2, 3], [1])
     rows = compare([encoder], glyphs, settings, list(METHODS), n_tasks=3, seed=4)

@@ -63,7 +63,10 @@ def test_what_is_not_there_yet_is_counted_not_made_up(reproduce):
     [
         (["tables"], "what to reproduce is one of omniglot, mini-imagenet, noise, parameters"),
         (["omniglot", "--profile", "huge"], "profile must be one of quick, cpu, paper"),
-        (["omniglot", "--dataset", "mnist"], "data set must be omniglot, glyphs or mini-imagenet"),
+        (
+            ["omniglot", "--dataset", "mnist"],
+            "there is no data set 'mnist'; did you mean",
+        ),
         (["omniglot", "--profile", "cpu"], "Omniglot was not found"),
         (["mini-imagenet"], "was not found"),
         (["omniglot", "--dataset", "glyphs", "--r", "one"], "--r takes whole numbers"),

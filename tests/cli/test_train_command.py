@@ -6,14 +6,16 @@ import builtins
 import json
 import os
 import re
+import shutil
 import signal
 
 import pytest
+from PIL import Image
 
 from fspll import datasets
-from fspll.cli import datasets as cli_datasets
 from fspll.cli import progress
 from fspll.datasets import load_glyphs
+from fspll.datasets.glyphs import GLYPHS
 from fspll.embeddings import Conv4Classifier, load_checkpoint
 from fspll.metalearning import TrainingPlan
 
@@ -28,10 +30,10 @@ def _small_data(monkeypatch):
     """Let the commands draw few and small characters."""
     monkeypatch.setenv("COLUMNS", "200")
 
-    def small(n_classes, *, split):
+    def small(split, **options):
         return load_glyphs(12, 8, split=split, size=16)
 
-    monkeypatch.setattr(datasets, "load_glyphs", small)
+    monkeypatch.setattr(GLYPHS, "load", small)
 
 
 # -------------------------------------------------------------------- training
@@ -114,7 +116,7 @@ def test_an_interrupt_is_answered_with_130(run, tmp_path, monkeypatch):
         ("--update step", "--update is task or epoch, not 'step'"),
         ("--r 1,two", "--r takes whole numbers such as 5,10,20, not '1,two'"),
         ("--regime protonet", "there is no regime 'protonet'; known are fspll, fspll-nm, pn, "),
-        ("--dataset cifar", "data set must be one of glyphs, omniglot, mini-imagenet or a folder"),
+        ("--dataset cifar", "there is no data set 'cifar'; known are glyphs, omniglot, "),
         ("--meta-batch 3", "tasks_per_step = 3 does not divide n_tasks = 4"),
         ("--optimizer lbfgs", "optimizer must be one of adam, sgd, not 'lbfgs'"),
         ("--n-way 30", "n_way = 30 but the data set has 12 classes"),
@@ -153,7 +155,7 @@ def test_bad_options_give_one_sentence(run, tmp_path, options, message):
 def test_bad_options_are_refused_before_the_data_are_loaded(run, tmp_path, monkeypatch, options):
     (tmp_path / "file").write_text("mine")
     asked = []
-    monkeypatch.setattr(cli_datasets, "load_split", lambda *arguments: asked.append(arguments))
+    monkeypatch.setattr(GLYPHS, "load", lambda *arguments, **options: asked.append(arguments))
     words = options.replace("FILE", str(tmp_path / "file")).split()
     code, _, complaints = run("train", "--out", tmp_path / "run", *SMALL, *words)
     assert (code, asked) == (2, [])
@@ -193,32 +195,62 @@ def test_tensorboard_is_asked_for_when_it_is_missing(run, tmp_path, monkeypatch)
     )
 
 
-# -------------------------------------------------------------------- data sets by name
+# -------------------------------------------------------------------- folders
 
 
-def test_splits_by_name(monkeypatch, tmp_path):
-    asked = []
-    for name in ("load_glyphs", "load_omniglot", "load_mini_imagenet", "load_image_folder"):
-        monkeypatch.setattr(
-            datasets, name, lambda *a, name=name, **options: asked.append((name, a, options))
-        )
-    for name in ("glyphs", "omniglot", "mini-imagenet", "mini_imagenet", str(tmp_path)):
-        cli_datasets.load_split(name, "train", tmp_path)
-        cli_datasets.load_split(name, "test", tmp_path)
-    mini = [
-        ("load_mini_imagenet", ("meta-train",), {"root": tmp_path}),
-        ("load_mini_imagenet", ("test",), {"root": tmp_path}),
-    ]
-    assert asked == [
-        ("load_glyphs", (1000,), {"split": "train"}),
-        ("load_glyphs", (500,), {"split": "test"}),
-        ("load_omniglot", ("train",), {"root": tmp_path}),
-        ("load_omniglot", ("test",), {"root": tmp_path}),
-        *mini,
-        *mini,
-        ("load_image_folder", (tmp_path,), {}),
-        ("load_image_folder", (tmp_path,), {}),
-    ]
+@pytest.fixture
+def pets(tmp_path):
+    """Return a folder of ten classes of four pictures."""
+    for number in range(10):
+        folder = tmp_path / "pets" / f"pet{number}"
+        folder.mkdir(parents=True)
+        for i in range(4):
+            Image.new("L", (16, 16), 20 * number + i).save(folder / f"{i}.png")
+    return tmp_path / "pets"
+
+
+TINY = (
+    *("--n-way", 2, "--n-shot", 2, "--n-query", 1, "--tasks", 1, "--epochs", 1, "--device", "cpu"),
+)
+
+
+def test_a_folder_is_tested_on_classes_it_was_not_trained_on(run, tmp_path, pets):
+    where = ("--dataset", pets)
+    code, _, notes = run("train", "--out", tmp_path / "run", *where, *TINY)
+    chosen = "classes of pets, chosen by a hash of their names; the others are for"
+    assert (code, notes) == (0, f"note: training on 8 of the 10 {chosen} test")
+    trained = load_checkpoint(tmp_path / "run" / "model.safetensors").metadata["training"]
+    assert trained["data"] == "pets/train"
+    options = ("--n-way", 2, "--n-shot", 2, "--r", 1, "--tasks", 2, "--methods", "PN")
+    saved = tmp_path / "rows.json"
+    code, _, notes = run("evaluate", tmp_path / "run", *where, *options, "--save", saved)
+    assert (code, notes) == (0, f"note: testing on 2 of the 10 {chosen} training")
+    assert json.loads(saved.read_text())["data"] == "pets/test"
+    seen, unseen = (datasets.load_images(str(pets), split) for split in ("train", "test"))
+    assert not set(seen.class_names) & set(unseen.class_names)
+    code, told, notes = run("evaluate", tmp_path / "run", *where, *options, "--all-classes")
+    assert (code, told.split(",")[0].strip()) == (0, "pets")
+    assert notes == "note: run was trained on pets/train, which shares classes with pets"
+
+
+def test_a_folder_with_its_own_split(run, tmp_path, pets):
+    for part, numbers in (("train", range(7)), ("test", range(7, 10))):
+        (pets / part).mkdir()
+        for number in numbers:
+            (pets / f"pet{number}").rename(pets / part / f"pet{number}")
+    code, _, notes = run("train", "--out", tmp_path / "run", "--dataset", pets, *TINY)
+    assert (code, notes) == (0, "note: training on 7 classes of pets/train")
+
+
+def test_too_few_classes_to_split(run, tmp_path, pets):
+    for number in range(3, 10):
+        shutil.rmtree(pets / f"pet{number}")
+    code, told, complaints = run("train", "--out", tmp_path / "run", "--dataset", pets, *TINY)
+    assert (code, told) == (2, "")
+    assert complaints == (
+        f"error: {pets} has 3 classes, which is too few to train on some and test on others; 4 or "
+        "more are needed, or folders train/ and test/ of classes"
+    )
 
 
 # -------------------------------------------------------------------- the demo

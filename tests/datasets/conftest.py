@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -83,16 +81,6 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *args):
         pass
-
-
-@pytest.fixture
-def gone():
-    """Return the number of a process that has ended."""
-    if sys.platform == "win32":
-        pytest.skip("whether a process runs is not asked on Windows")
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    process.wait()
-    return process.pid
 
 
 @pytest.fixture

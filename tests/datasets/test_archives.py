@@ -9,7 +9,7 @@ import zipfile
 import pytest
 
 from fspll._common.errors import DataError
-from fspll.datasets.archives import ZipSource, check_zip, open_source
+from fspll.datasets.archives import ZipSource, open_source
 
 FILES = {"a/1.png": b"first", "a/2.png": b"second", "b/1.png": b"x" * 1000}
 
@@ -126,18 +126,12 @@ def test_truncated_zip(tmp_path):
         open_source(path)
 
 
-def test_check_zip_counts_and_reports(tmp_path):
-    seen = []
-    path = write_zip(tmp_path / "set.zip", FILES)
-    assert check_zip(path, progress=lambda done, total: seen.append((done, total))) == 3
-    assert seen == [(1, 3), (2, 3), (3, 3)]
-
-
-def test_check_zip_names_the_damaged_member(tmp_path):
+def test_a_damaged_member_is_named(tmp_path):
     path = write_zip(tmp_path / "set.zip", FILES)
     path.write_bytes(path.read_bytes().replace(b"second", b"sEcond"))
-    with pytest.raises(DataError, match=r"member 'a/2\.png' of .*set\.zip is damaged: Bad CRC"):
-        check_zip(path)
+    message = r"member 'a/2\.png' of .*set\.zip is damaged: Bad CRC"
+    with open_source(path) as source, pytest.raises(DataError, match=message):
+        source.read("a/2.png")
 
 
 def test_missing_things_are_named(folder, tmp_path):

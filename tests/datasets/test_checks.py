@@ -10,8 +10,8 @@ import pytest
 from scipy.io import savemat
 
 from fspll._common.errors import DataError
-from fspll.datasets.catalog import find_dataset, look_up
-from fspll.datasets.checks import Archive, check_archive
+from fspll.datasets import DATASETS
+from fspll.datasets.omniglot import Archive, check_archive
 
 PNG = b"\x89PNG\r\n\x1a\n"
 N_CLASSES = {"train": 64, "val": 16, "test": 20}
@@ -19,7 +19,7 @@ N_CLASSES = {"train": 64, "val": 16, "test": 20}
 
 @pytest.fixture
 def photos(tmp_path):
-    """Return a folder in miniImageNet's layout with two photos a class."""
+    """Return a folder in miniImageNet's layout with two photos per class."""
     folder = tmp_path / "mini"
     folder.mkdir()
     with zipfile.ZipFile(folder / "images.zip", "w") as packed:
@@ -34,11 +34,11 @@ def photos(tmp_path):
 
 
 def see(name, folder, thorough=True):
-    return look_up(find_dataset(name), folder, thorough=thorough)
+    return DATASETS.get(name).state(folder, thorough=thorough)
 
 
 class TestArchive:
-    archive = Archive("images_x.zip", "", "", n_alphabets=1, n_characters=1)
+    archive = Archive(name="images_x.zip", url="", md5="", n_alphabets=1, n_characters=1)
 
     def write(self, folder, n_drawings=20):
         character = folder / "Greek" / "character01"

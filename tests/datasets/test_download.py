@@ -11,8 +11,7 @@ from http.client import HTTPMessage
 import pytest
 
 from fspll._common.errors import DataError, InputError
-from fspll.datasets.addresses import SafeRedirects
-from fspll.datasets.download import download
+from fspll.datasets.download import SafeRedirects, download
 
 BODY = bytes(range(256)) * 800  # 204,800 bytes: several blocks
 

@@ -10,9 +10,8 @@ from functools import partial
 import pytest
 
 from fspll._common.errors import DataError, InputError
-from fspll.datasets import catalog
-from fspll.datasets.checks import Archive, check_archive
 from fspll.datasets.fetch import get_dataset
+from fspll.datasets.omniglot import OMNIGLOT, Archive, check_archive
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"picture"
 
@@ -22,10 +21,11 @@ def names(folder):
 
 
 # Omniglot in small: the same layout and rules, fewer characters.
-SMALL = tuple(
-    Archive(f"images_{part}.zip", f"unset/images_{part}.zip", "unset", 2, 4)
-    for part in ("background", "evaluation")
-)
+def small_archive(name, url="unset", md5="unset"):
+    return Archive(name=name, url=url, md5=md5, n_alphabets=2, n_characters=4)
+
+
+SMALL = (small_archive("images_background.zip"), small_archive("images_evaluation.zip"))
 
 
 def pack(path, top, *, n_characters=2, n_drawings=20, extra=None, picture=PNG):
@@ -74,14 +74,14 @@ def small(tmp_path):
 
 @pytest.fixture
 def known(monkeypatch, site):
-    """Let the catalog know the small Omniglot; its public home is the test server."""
+    """Let the registry know the small Omniglot; its public home is the test server."""
 
     def know(**md5):
         archives = tuple(
-            Archive(a.name, f"{site.url}/home/{a.name}", md5.get(a.name[7:11], "unset"), 2, 4)
+            small_archive(a.name, f"{site.url}/home/{a.name}", md5.get(a.name[7:11], "unset"))
             for a in SMALL
         )
-        monkeypatch.setitem(catalog.CATALOG, "omniglot", catalog._omniglot(archives))
+        monkeypatch.setattr(OMNIGLOT, "downloads", archives)
 
     know()
     return know
@@ -118,7 +118,7 @@ class TestGetDataset:
         assert fetched.summary == "160 drawings of 8 characters, canonical files"
         assert [path.name for path in fetched.written] == [a.name for a in SMALL]
 
-    def test_other_server_is_judged_by_content(self, site, small, tmp_path):
+    def test_files_of_another_server_are_accepted_by_content(self, site, small, tmp_path):
         serve(site, small, "mirror")
         fetched = get_dataset("omniglot", f"{site.url}/mirror/", tmp_path / "to")
         assert fetched.summary == "160 drawings of 8 characters, re-packed files"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 
 import numpy as np
@@ -69,3 +70,69 @@ def test_errors_name_the_file_and_the_remedy(root, tmp_path):
     shutil.copy(root / "cat" / "a.png", root / "loose.png")
     with pytest.raises(DataError, match=r"'loose\.png' lies directly in"):
         load_image_folder(root)
+
+
+# -------------------------------------------------------------------- splits
+
+
+def make(root, *classes):
+    for number, name in enumerate(classes):
+        (root / name).mkdir(parents=True)
+        Image.new("L", (8, 8), number).save(root / name / "1.png")
+    return root
+
+
+def splits(root):
+    return {split: load_image_folder(root, split=split, size=8) for split in ("train", "test")}
+
+
+def test_a_fifth_of_the_classes_is_for_test_whatever_else_is_in_the_folder(tmp_path):
+    names = [f"class{i:02}" for i in range(20)]
+    parts = splits(make(tmp_path / "pets", *names))
+    assert [part.name for part in parts.values()] == ["pets/train", "pets/test"]
+    train, test = (set(part.class_names) for part in parts.values())
+    assert (len(train), len(test), train | test) == (16, 4, set(names))
+    digests = {name: hashlib.sha256(name.encode()).hexdigest() for name in names}
+    assert max(digests[name] for name in test) < min(digests[name] for name in train)
+    assert parts["test"].note == (
+        "4 of the 20 classes of pets, chosen by a hash of their names; the others are for training"
+    )
+    # Pictures follow their classes: class i is a picture of gray level i.
+    for part in parts.values():
+        assert part.images.mean(axis=(1, 2, 3)).tolist() == [int(c[5:]) for c in part.class_names]
+    again = splits(make(tmp_path / "copy", *reversed(names)))
+    assert set(again["test"].class_names) == test
+
+
+def test_train_and_test_folders_are_used_as_they_are(tmp_path):
+    root = make(tmp_path / "pets", "train/cat", "train/dog", "train/wild/fox", "test/cow", "val/ox")
+    parts = splits(root)
+    assert parts["train"].class_names == ("cat", "dog", "wild/fox")
+    assert parts["test"].class_names == ("cow",)
+    assert parts["train"].note == "3 classes of pets/train"
+    assert parts["test"].images.mean() == 3
+    zipped = splits(shutil.make_archive(tmp_path / "zipped", "zip", root))
+    assert zipped["train"].class_names == parts["train"].class_names
+
+
+def test_train_and_test_may_share_no_class(tmp_path):
+    root = make(tmp_path / "pets", "train/cat", "train/dog", "test/cat", "test/cow")
+    with pytest.raises(DataError, match=r"class 'cat' is in train/ and in test/ of .*pets; to "):
+        load_image_folder(root, split="test")
+
+
+def test_classes_called_train_and_test_are_classes(tmp_path):
+    names = ["train", "test", "bus", "car", "train/old", "test/old"]
+    parts = splits(make(tmp_path / "traffic", "bus", "car", *names[:2], *names[4:]))
+    assert sorted((*parts["train"].class_names, *parts["test"].class_names)) == sorted(names)
+
+
+def test_too_few_classes_and_unknown_splits(tmp_path):
+    root = make(tmp_path / "pets", "cat", "cow", "dog")
+    with pytest.raises(DataError, match=r"pets has 3 classes, which is too few to train on some"):
+        load_image_folder(root, split="train")
+    assert load_image_folder(root).n_classes == 3
+    with pytest.raises(InputError, match="split must be one of train, test, all, not 'val'"):
+        load_image_folder(root, split="val")
+    make(tmp_path / "pets", "hen")
+    assert [part.n_classes for part in splits(root).values()] == [2, 2]

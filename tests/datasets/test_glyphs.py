@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from fspll._common.errors import InputError
-from fspll.datasets.alphabets import ALPHABET_SIZE, character
 from fspll.datasets.glyphs import SPLITS, load_glyphs
-from fspll.datasets.ink import draw_ink
+from fspll.datasets.glyphs.alphabets import ALPHABET_SIZE, character
+from fspll.datasets.glyphs.handwriting import draw_ink
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +18,7 @@ def glyphs():
     return load_glyphs(40)
 
 
-def test_one_image_a_class_and_drawer_sorted_by_class(glyphs):
+def test_one_image_per_class_and_drawer_sorted_by_class(glyphs):
     assert glyphs.images.shape == (800, 28, 28)
     assert glyphs.images.dtype == np.uint8
     assert glyphs.labels.dtype == np.int64

@@ -153,7 +153,7 @@ def test_missing_files_and_wrong_split(root):
     (root / "val.csv").unlink()
     with pytest.raises(DataError, match=r"val\.csv missing in .*small_set"):
         load_mini_imagenet("val", root=root)
-    with pytest.raises(DataError, match=r"images\.zip \(or a folder images\), train\.csv.*FSPLL_"):
+    with pytest.raises(DataError, match=r"images\.zip or images, train\.csv.*FSPLL_"):
         load_mini_imagenet("val")
 
 

@@ -116,13 +116,14 @@ def test_second_load_reads_no_drawing(root):
 def test_missing_data_says_what_to_do(tmp_path, monkeypatch):
     monkeypatch.setenv("FSPLL_DATA", str(tmp_path / "data"))
     message = (
-        r"neither images_background\.zip nor a folder images_background is in .*data.omniglot; "
-        r"run: fspll data get omniglot, or set FSPLL_DATA"
+        r"images_background\.zip or images_background, images_evaluation\.zip or "
+        r"images_evaluation missing in .*data.omniglot; fetch it into .*data.omniglot with: "
+        r"fspll data get omniglot, or set FSPLL_DATA"
     )
     with pytest.raises(DataError, match=message):
         load_omniglot()
     (tmp_path / "data" / "omniglot" / "images_background").mkdir(parents=True)
-    with pytest.raises(DataError, match=r"neither images_evaluation\.zip"):
+    with pytest.raises(DataError, match=r"not found: images_evaluation\.zip or"):
         load_omniglot()
 
 
@@ -139,7 +140,9 @@ def test_an_incomplete_omniglot_is_not_split_silently(root):
 
 def test_damaged_drawing_is_named(root):
     (root / "images_evaluation" / "Tengwar" / "character01" / "0003_01.png").write_bytes(b"\x89PNG")
-    with pytest.raises(DataError, match=r"Tengwar/character01/0003_01\.png in .*not a readable"):
+    with pytest.raises(
+        DataError, match=r"Tengwar/character01/0003_01\.png in .*not a picture file"
+    ):
         load("train", root)
 
 

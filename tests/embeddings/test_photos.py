@@ -16,7 +16,7 @@ from torch import nn
 
 from fspll import FsPLLClassifier
 from fspll._common.errors import CheckpointError, InputError, MissingPackageError
-from fspll.datasets.images import ImageSet
+from fspll.datasets import ImageSet
 from fspll.embeddings import PHOTOS, PhotoEncoder, available_models, load_embedding
 from fspll.embeddings.photos import (
     SPEC,

@@ -205,10 +205,11 @@ import importlib.util, sys
 spec = importlib.util.spec_from_file_location("settings", sys.argv[1])
 settings = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(settings)
-from fspll.cli import datasets, progress
+from fspll.cli import progress
 from fspll.cli.main import app, main
+from fspll.datasets.glyphs import GLYPHS
 
-datasets.load_split = lambda *arguments: settings.DATA
+GLYPHS.load = lambda split, **options: settings.DATA
 wait_at = int(sys.argv[2])
 show = progress.TrainingBar.observe
 

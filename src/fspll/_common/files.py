@@ -1,9 +1,12 @@
-"""Where files live and how they are written: beside the target, then renamed."""
+"""Where files live, how they are written (beside the target, then renamed) and cleared away."""
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -11,6 +14,7 @@ from pathlib import Path
 from fspll._common.errors import DataError
 
 DATA_VARIABLE = "FSPLL_DATA"
+_DAY = 24 * 60 * 60.0
 
 
 def user_cache_dir() -> Path:
@@ -70,3 +74,59 @@ def write_beside(target: Path | str) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             beside.unlink(missing_ok=True)
+
+
+def remove_stale(folder: Path, start: str) -> None:
+    """Remove what ``write_beside`` left behind in processes that were killed.
+
+    Such a file is called ``.<target>.<process id>.part``. It is stale when its process is gone, or
+    when nobody wrote to it for a day (by then the number may be another process's).
+
+    Parameters
+    ----------
+    folder : Path
+        Where to look; it need not exist.
+    start : str
+        How the names of the targets begin.
+    """
+    pattern = re.compile(rf"\.{re.escape(start)}.*\.(\d+)\.part")
+    try:
+        paths = list(folder.iterdir())
+    except OSError:  # no such folder, or one that may not be read
+        return
+    for path in paths:
+        found = pattern.fullmatch(path.name)
+        with suppress(OSError):  # it went meanwhile, or may not be removed: it does no harm
+            if found and (_is_gone(int(found[1])) or time.time() - path.stat().st_mtime > _DAY):
+                path.unlink()
+
+
+def _is_gone(process: int) -> bool:
+    """Whether no process of this number runs; False where that cannot be asked."""
+    if os.name == "nt":  # os.kill would not ask but end the process
+        return False
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):  # it runs under another user, or is no number of a process
+        return False
+    return False
+
+
+@contextmanager
+def no_empty_folder(folder: Path) -> Iterator[None]:
+    """Remove ``folder`` and its parents at the end if the block made them and left them empty."""
+    made = [place for place in (folder, *folder.parents) if not os.path.lexists(place)]
+    try:
+        yield
+    finally:
+        for place in made:
+            with suppress(OSError):  # it was never made, or has something in it
+                place.rmdir()
+
+
+def file_md5(path: Path) -> str:
+    """Return the MD5 checksum of a file as hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()

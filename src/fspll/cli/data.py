@@ -25,7 +25,7 @@ from fspll.cli.console import err, out
 
 # The commands import the data sets when they run: ``fspll --help`` should not wait for them.
 if TYPE_CHECKING:
-    from fspll.datasets.catalog import State
+    from fspll.datasets.base import State
     from fspll.datasets.download import Progress as Report
 
 app = typer.Typer(help="List, fetch and verify the data sets.", no_args_is_help=True)
@@ -36,11 +36,11 @@ _COLORS = {"built in": "green", "present": "green", "absent": "yellow", "damaged
 @app.command("list")
 def list_datasets() -> None:
     """Show the known data sets, where they live and whether they are there."""
-    from fspll.datasets.catalog import CATALOG, look_up
+    from fspll.datasets import DATASETS
 
-    rows = [(dataset, look_up(dataset)) for dataset in CATALOG.values()]
+    rows = [(dataset, dataset.state()) for dataset in map(DATASETS.get, DATASETS)]
     if not out.is_terminal:
-        # One line a data set, tabs between: what grep and cut can work with.
+        # One line per data set, tabs between: what grep and cut can work with.
         for dataset, state in rows:
             typer.echo("\t".join((dataset.name, dataset.what, _where(state), _full(state))))
         return
@@ -78,13 +78,12 @@ def get(
     ] = False,
 ) -> None:
     """Fetch a data set, verify it and put it in its place; a broken download goes on next time."""
-    from fspll.datasets.catalog import find_dataset
-    from fspll.datasets.fetch import get_dataset
+    from fspll.datasets import DATASETS, get_dataset
 
     urls = [one for one in source or () if "://" in one]
     if urls and len(source or ()) > 1:
         raise InputError(f"--from {urls[0]} is an address; give it alone, it is for all files")
-    known = find_dataset(name)
+    known = DATASETS.get(name)
     with _shown_bytes() as progress:
         fetched = get_dataset(
             name, urls[0] if urls else source or None, folder, force=force, progress=progress
@@ -103,13 +102,13 @@ def check(
     ] = None,
 ) -> None:
     """Read every byte of the data sets that are there; exit with 2 if one is not sound."""
-    from fspll.datasets.catalog import CATALOG, find_dataset, look_up
+    from fspll.datasets import DATASETS
 
-    chosen = list(CATALOG.values()) if name is None else [find_dataset(name)]
+    chosen = [DATASETS.get(one) for one in (DATASETS if name is None else [name])]
     damaged = []
     for dataset in chosen:
         with err.status(f"reading {dataset.name}"):
-            state = look_up(dataset, thorough=True)
+            state = dataset.state(thorough=True)
         # Asked for by name, an absent set is an error; in a survey of all it is just absent.
         if name is not None and state.word == "absent":
             raise DataError(f"{dataset.name} is absent: {state.detail}")
@@ -123,7 +122,7 @@ def check(
 
 @contextmanager
 def _shown_bytes() -> Iterator[Report]:
-    """Yield a report function that draws one bar a file, with the time left, on a terminal."""
+    """Yield a report function that draws one bar per file, with the time left, on a terminal."""
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),

@@ -10,7 +10,8 @@ from rich.box import SIMPLE
 from rich.table import Table
 
 from fspll._common.errors import InputTypeError
-from fspll.cli.console import out, progress_bar
+from fspll.cli.console import err, out, progress_bar
+from fspll.cli.options import DataSetName, Root, numbers
 
 if TYPE_CHECKING:
     from fspll.embeddings import Encoder
@@ -21,31 +22,43 @@ def evaluate(
     checkpoints: list[Path] = typer.Argument(
         ..., help="Model files, folders of fspll train, or names of fspll models."
     ),
-    dataset: str = typer.Option("glyphs", help="glyphs, omniglot, mini-imagenet, or a folder."),
-    root: Path | None = typer.Option(None, help="Where the data set's files are."),
+    dataset: DataSetName = "glyphs",
+    all_classes: bool = typer.Option(
+        False, "--all-classes", help="Test on every class of a folder, not only on a fifth."
+    ),
+    root: Root = None,
     methods: str = typer.Option(
         "PN,FsPLL-nM,FsPLL,Evidence",
         help="Methods, separated by commas; also PL-AGGD, PALOC, PL-ECOC, PL-LEAF, PL-KNN.",
     ),
-    n_way: str = typer.Option("5,10,20,30", help="Classes a task (N2)."),
-    n_shot: str = typer.Option("5,10", help="Support samples a class (K2)."),
-    r: str = typer.Option("1,2,3", help="Extra labels a sample; 0 means precise labels."),
+    n_way: str = typer.Option("5,10,20,30", help="Classes per task (N2)."),
+    n_shot: str = typer.Option("5,10", help="Support samples per class (K2)."),
+    r: str = typer.Option("1,2,3", help="Extra labels per sample; 0 means precise labels."),
     p: float = typer.Option(1.0, help="Share of ambiguous samples."),
-    tasks: int = typer.Option(100, min=2, help="Tasks a setting."),
-    seed: int = typer.Option(0, min=0),
+    tasks: int = typer.Option(100, min=2, help="Tasks per setting."),
+    seed: int = typer.Option(0, min=0, help="Of the tasks and their candidate sets."),
     against: str | None = typer.Option(None, help="METHOD or MODEL:METHOD to test against."),
     maml_steps: int = typer.Option(10, min=1, help="MAML: steps of adaptation."),
     save: list[Path] = typer.Option([], help="Write the rows to a .csv, .json or .md file."),
 ) -> None:
     """Evaluate checkpoints on meta-test tasks: mean ± 95% interval, and a signed-rank test."""
-    from fspll.cli.datasets import load_split, numbers
+    from fspll.datasets import load_images, may_share_classes
     from fspll.experiments.comparison import compare, settings_grid
     from fspll.experiments.tables import check_ending, write_rows
 
     for path in save:
         check_ending(path)  # before the work, not after it
     encoders = [_load(path) for path in checkpoints]
-    data = load_split(dataset, "test", root)
+    data = load_images(dataset, "all" if all_classes else "test", root=root)
+    if data.note:
+        err.print(f"note: testing on {data.note}", soft_wrap=True)
+    training = {encoder.name: encoder.metadata.get("training") for encoder in encoders}
+    for name, about in training.items():
+        trained_on = (about or {}).get("data", "")
+        if may_share_classes(trained_on, data.name):
+            err.print(
+                f"note: {name} was trained on {trained_on}, which shares classes with {data.name}"
+            )
     settings = settings_grid(
         data,
         numbers(n_way, "--n-way"),
@@ -67,7 +80,6 @@ def evaluate(
             progress=lambda done, total: progress.update(bar, completed=done, total=total),
         )
     out.print(_table(rows, data.name, against))
-    training = {encoder.name: encoder.metadata.get("training") for encoder in encoders}
     for path in save:
         write_rows(rows, path, {"data": data.name, "training": training})
         out.print(f"written to {path}", soft_wrap=True)
@@ -89,7 +101,7 @@ def _load(path: Path) -> Encoder:
 def _table(rows: list[Row], data: str, against: str | None) -> Table:
     first = rows[0]
     table = Table(
-        title=f"{data}, {first.n_tasks} tasks a setting, seed {first.seed}",
+        title=f"{data}, {first.n_tasks} tasks per setting, seed {first.seed}",
         caption="accuracy: mean over tasks ± 95% interval; support: share of support samples whose "
         "label was found; ECE: calibration error of the queries' probabilities"
         + (f"; p: signed-rank test against {against}" if against else ""),

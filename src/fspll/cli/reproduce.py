@@ -25,7 +25,7 @@ def reproduce(
         Path("reproduction"), "--out", help="Folder for results, networks, tables and the page."
     ),
     dataset: str | None = typer.Option(
-        None, help="omniglot, glyphs or mini-imagenet instead of the experiment's own."
+        None, help="A data set of images of: fspll data list, instead of the experiment's own."
     ),
     root: Path | None = typer.Option(None, help="Where the data set's files are."),
     rows: str | None = typer.Option(None, help="Only these rows, e.g. FsPLL,PN,MAML."),
@@ -42,7 +42,7 @@ def reproduce(
     """Reproduce the paper's experiments; stopped or killed, the same command goes on."""
     from dataclasses import replace
 
-    from fspll.cli.datasets import numbers
+    from fspll.cli.options import numbers
     from fspll.cli.progress import GridBar
     from fspll.experiments.reproduce.collecting import collect
     from fspll.experiments.reproduce.figures import require_matplotlib
@@ -55,7 +55,7 @@ def reproduce(
     chosen = find_profile(profile)
     if tasks is not None:
         chosen = replace(chosen, n_tasks=tasks, photo_tasks=tasks)
-    names = EXPERIMENTS if what == "all" else tuple(what.split(","))
+    names = EXPERIMENTS if what == "all" else tuple(what.replace("_", "-").split(","))
     for name in names:
         if name not in EXPERIMENTS:
             raise InputError(
@@ -95,15 +95,15 @@ def reproduce(
 
 def _source(experiment: str, dataset: str | None, root: Path | None, profile: Profile) -> Source:
     """Return what an experiment's tasks are made of; characters drawn by code if all else lacks."""
+    from fspll.datasets import DATASETS
     from fspll.experiments.reproduce.grids import PHOTOS
     from fspll.experiments.reproduce.jobs import Source
 
     name = dataset or ("mini-imagenet" if experiment in PHOTOS else "omniglot")
     where = None if root is None else str(root.expanduser().resolve())
-    if name not in ("omniglot", "glyphs", "mini-imagenet"):
-        raise InputError(f"data set must be omniglot, glyphs or mini-imagenet, not {name!r}")
-    source = Source(name, where, profile.photo_size if name == "mini-imagenet" else None)
-    if name == "omniglot" and dataset is None and profile.name == "quick":
+    chosen = DATASETS.get(name)
+    source = Source(chosen.name, where, profile.photo_size if chosen.kind == "photos" else None)
+    if chosen.name == "omniglot" and dataset is None and profile.name == "quick":
         try:
             source.load("test")
         except DataError as error:

@@ -9,6 +9,7 @@ import typer
 
 from fspll._common.errors import InputError, MissingPackageError
 from fspll.cli.console import err, out
+from fspll.cli.options import DataSetName, Root, numbers
 
 if TYPE_CHECKING:
     from fspll.metalearning.log import Report
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 
 def train(
     folder: Path = typer.Option(..., "--out", help="Folder for the model, its log and its state."),
-    dataset: str = typer.Option("glyphs", help="glyphs, omniglot, mini-imagenet, or a folder."),
-    root: Path | None = typer.Option(None, help="Where the data set's files are."),
+    dataset: DataSetName = "glyphs",
+    root: Root = None,
     regime: str = typer.Option("leave-one-out", help="What is learned from; see docs/method.md."),
     r: str = typer.Option("1", help="Extra labels per sample; several (0,1,2,3) take turns."),
     p: float = typer.Option(1.0, help="Share of ambiguous samples."),
@@ -31,18 +32,22 @@ def train(
     epochs: int = typer.Option(20, help="Rounds over the tasks."),
     fresh: bool = typer.Option(False, help="Draw new tasks every epoch instead of the same T."),
     update: str = typer.Option("task", help="One step per task or per epoch: task | epoch."),
-    meta_batch: int = typer.Option(1, help="Tasks per step, when not 1 or all."),
+    meta_batch: int = typer.Option(1, help="Tasks per step with --update task."),
     optimizer: str = typer.Option("adam", help="adam or sgd."),
-    learning_rate: float = typer.Option(1e-3),
+    learning_rate: float = typer.Option(1e-3, help="Learning rate of the optimizer."),
     halve_every: int = typer.Option(20, help="Epochs between halvings of the rate; 0 never."),
     metric: str = typer.Option("euclidean", help="euclidean or sqeuclidean."),
-    architecture: str = typer.Option("conv4"),
-    held_out: int = typer.Option(0, help="Meta-training classes kept to choose the best epoch."),
-    patience: int = typer.Option(0, help="Stop after so many epochs without a better one."),
+    architecture: str = typer.Option("conv4", help="Network, such as conv4 or resnet12."),
+    held_out: int = typer.Option(
+        0, help="Meta-training classes kept to choose the best epoch; a character counts once."
+    ),
+    patience: int = typer.Option(
+        0, help="Stop after so many epochs without a better one; 0 never, needs --held-out."
+    ),
     inner_steps: int = typer.Option(5, help="MAML: steps on the support set."),
     inner_rate: float = typer.Option(0.5, help="MAML: their learning rate."),
     first_order: bool = typer.Option(False, help="MAML: leave out second-order terms."),
-    seed: int = typer.Option(0),
+    seed: int = typer.Option(0, help="Of the weights, the tasks and their candidate sets."),
     device: str = typer.Option("auto", help="auto, cpu, cuda or mps."),
     save_every: int = typer.Option(50, min=1, help="Steps between saves of the state."),
     restart: bool = typer.Option(False, help="Forget an earlier run in the folder."),
@@ -50,8 +55,8 @@ def train(
 ) -> None:
     """Meta-train an embedding network; Ctrl-C stops it, the same command goes on."""
     from fspll._common.devices import choose_device, keep_freed_memory
-    from fspll.cli.datasets import load_split, numbers
     from fspll.cli.progress import TrainingBar
+    from fspll.datasets import load_images
     from fspll.metalearning import TrainingPlan
     from fspll.metalearning.trainer import check_folder
     from fspll.metalearning.trainer import train as run
@@ -86,7 +91,9 @@ def train(
     check_folder(folder)
     choose_device(device)
     writer = _summary_writer() if tensorboard else None
-    data = load_split(dataset, "train", root)
+    data = load_images(dataset, "train", root=root)
+    if data.note:
+        err.print(f"note: training on {data.note}", soft_wrap=True)
     observers = [] if writer is None else [_scalars(writer(str(folder / "tensorboard")))]
     with TrainingBar(plan.total_steps) as bar:
         trained = run(

@@ -13,7 +13,6 @@ import struct
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Self
@@ -144,30 +143,6 @@ def open_source(path: Path | str) -> Source:
     return ZipSource(path)
 
 
-def check_zip(path: Path | str, progress: Callable[[int, int], None] | None = None) -> int:
-    """Read every member of a zip against its checksum and return how many there are.
-
-    Parameters
-    ----------
-    path : Path or str
-        The zip.
-    progress : callable, optional
-        Called as ``progress(done, total)`` after every member.
-
-    Raises
-    ------
-    DataError
-        When the zip is damaged or has a member that would be refused; the message names it.
-    """
-    with ZipSource(Path(path)) as source:
-        members = tuple(source._members)
-        for done, name in enumerate(members, start=1):
-            source.read(name)
-            if progress is not None:
-                progress(done, len(members))
-    return len(members)
-
-
 def stamps(path: Path) -> list[tuple[str, int, int]]:
     """Return (name, size, modification time in ns) of a file, or of every file below a folder.
 
@@ -189,7 +164,7 @@ def _walk(root: Path) -> list[tuple[str, int, int]]:
         for file in files:
             if not _hidden(file):
                 name = file if prefix == "." else f"{prefix}/{file}"
-                # Joined as text: a Path object a file would double the time of a large folder.
+                # Joined as text: a Path object per file would double the time of a large folder.
                 found.append((name, *_size_and_time(f"{folder}/{file}")))
     return sorted(found)
 

@@ -23,10 +23,9 @@ from typing import Any
 import numpy as np
 
 from fspll._common.errors import DataError
-from fspll._common.files import decoded_dir, write_beside
+from fspll._common.files import decoded_dir, remove_stale, write_beside
 from fspll._common.pictures import open_picture
 from fspll.datasets.archives import stamps
-from fspll.datasets.parts import remove_stale
 
 Progress = Callable[[int, int], None]
 Reader = Callable[[], np.ndarray]

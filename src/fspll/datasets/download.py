@@ -2,11 +2,16 @@
 
 A refused download leaves what was there as it was. Only a connection that broke leaves something:
 the ``.part`` file from which the next run goes on.
+
+Why not pooch: it starts a broken download again from the first byte, has no limit of size, and
+accepts a file by its checksum only, where copies of these data sets are told by their content.
 """
 
 from __future__ import annotations
 
 import http.client
+import ipaddress
+import json
 import re
 import ssl
 import time
@@ -15,12 +20,12 @@ import urllib.request
 from collections.abc import Callable
 from email.message import Message
 from pathlib import Path
+from typing import IO
+from urllib.parse import urlsplit
 
-from fspll._common.errors import DataError, FsPLLError
+from fspll._common.errors import DataError, FsPLLError, InputError
+from fspll._common.files import file_md5, no_empty_folder, remove_stale, write_beside
 from fspll._common.version import __version__
-from fspll.datasets.addresses import make_opener, refuse_insecure
-from fspll.datasets.checks import file_md5
-from fspll.datasets.parts import Part, no_empty_folder, remove_stale
 
 Progress = Callable[[str, int, "int | None"], None]
 """Called with a file's name, its bytes so far, and its bytes in all (None when not known)."""
@@ -102,6 +107,56 @@ def download(
             raise DataError(str(error).replace(str(part.path), url)) from error
         part.finish(target)
     return target
+
+
+class Part:
+    """A file on its way: its bytes so far and a note of which version of which URL they are."""
+
+    def __init__(self, target: Path, url: str) -> None:
+        self.url = url
+        self.path = target.with_name(f"{target.name}.part")
+        self.note = target.with_name(f"{target.name}.part.json")
+        self.name = target.name
+
+    def size(self) -> int:
+        """Return how many bytes are there."""
+        return self.path.stat().st_size if self.path.is_file() else 0
+
+    def resume_point(self) -> tuple[int, str]:
+        """Return the bytes at hand and their validator, or ``(0, "")`` to begin anew.
+
+        Without a validator nobody can tell whether the rest belongs to the same file.
+        """
+        try:
+            note = json.loads(self.note.read_text(encoding="utf-8"))
+            if note["url"] == self.url and note["validator"] and self.size():
+                return self.size(), str(note["validator"])
+        except (OSError, ValueError, KeyError, TypeError):
+            pass
+        return 0, ""
+
+    def open(self, start: int, validator: str) -> IO[bytes]:
+        """Open for appending at ``start``; at zero, empty the file before its note changes."""
+        if start:
+            return self.path.open("ab")
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.write_bytes(b"")
+        with write_beside(self.note) as note:
+            note.write_text(json.dumps({"url": self.url, "validator": validator}), encoding="utf-8")
+        return self.path.open("wb")
+
+    def finish(self, target: Path) -> None:
+        """Rename the whole file to ``target``."""
+        try:
+            self.path.replace(target)
+        except OSError as error:
+            raise DataError(f"cannot write {target}: {error.strerror or error}") from error
+        self.remove()
+
+    def remove(self) -> None:
+        """Remove the bytes and their note, if they are there."""
+        self.path.unlink(missing_ok=True)
+        self.note.unlink(missing_ok=True)
 
 
 def _give_up(url: str, part: Part, attempts: int, cut: _CutError) -> str:
@@ -225,3 +280,57 @@ def _check_md5(path: Path, expected: str | None) -> None:
             f"{path} has the MD5 checksum {found} where {expected} was expected; "
             "the download was thrown away"
         )
+
+
+# Which addresses: HTTPS anywhere, plain HTTP on this machine only.
+
+
+def _is_loopback(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def refuse_insecure(url: str) -> None:
+    """Accept HTTPS, and plain HTTP from this machine only."""
+    try:
+        parts = urlsplit(url)
+        usable = bool(parts.hostname) and (parts.port or 1) > 0 and url.isascii()
+    except ValueError:
+        usable = False
+    if not usable or re.search(r"[\x00-\x20\x7f]", url):
+        raise InputError(f"{url!r} is not a usable address; an https:// address was expected")
+    if parts.scheme != "https" and not (parts.scheme == "http" and _is_loopback(url)):
+        raise InputError(f"{url} is not fetched because only https:// addresses are; use one")
+
+
+class SafeRedirects(urllib.request.HTTPRedirectHandler):
+    """Follow a redirection only to where the first request could have gone."""
+
+    def redirect_request(
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: http.client.HTTPMessage,
+        newurl: str,
+    ) -> urllib.request.Request | None:
+        """Return the next request, or refuse it."""
+        try:
+            refuse_insecure(newurl)
+            if _is_loopback(newurl) and not _is_loopback(req.full_url):
+                raise InputError(f"{req.full_url} redirects to this machine, which is refused")
+        except InputError:
+            fp.close()
+            raise
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def make_opener(url: str) -> urllib.request.OpenerDirector:
+    """Return what opens an address and follows its safe redirections."""
+    # A proxy cannot reach the loopback address of this machine.
+    proxies = [urllib.request.ProxyHandler({})] if _is_loopback(url) else []
+    return urllib.request.build_opener(SafeRedirects, *proxies)

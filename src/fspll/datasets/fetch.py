@@ -13,13 +13,11 @@ from functools import partial
 from pathlib import Path
 
 from fspll._common.errors import DataError, InputError
-from fspll._common.files import write_beside
-from fspll.datasets.catalog import DataSet, find_dataset, look_up
-from fspll.datasets.checks import Archive, check_archive
-from fspll.datasets.download import Progress, download
-from fspll.datasets.parts import Part, no_empty_folder, remove_stale
+from fspll._common.files import no_empty_folder, remove_stale, write_beside
+from fspll.datasets.base import DataSet, Download
+from fspll.datasets.download import Part, Progress, download
+from fspll.datasets.registry import DATASETS
 
-MAX_ARCHIVE_BYTES = 64 * 2**20  # the largest zip of Omniglot has 10 MB
 _COPY_BLOCK = 2**20
 
 
@@ -55,7 +53,7 @@ def get_dataset(
     Parameters
     ----------
     name : str
-        A name of the catalog.
+        A name of :data:`~fspll.datasets.registry.DATASETS`.
     source : str, path or sequence of paths, optional
         A folder or the files themselves on this machine, or the address of a folder that holds
         the files; by default the data set's public home, whose files must have their known
@@ -67,55 +65,57 @@ def get_dataset(
     progress : callable, optional
         See :data:`~fspll.datasets.download.Progress`.
     """
-    dataset = find_dataset(name)
-    state = look_up(dataset, root, thorough=not force)
+    dataset = DATASETS.get(name)
+    state = dataset.state(root, thorough=not force)
     if state.folder is None or (state.sound and not force):
         return Fetched(state.folder, (), state.detail)
     if source is None or (isinstance(source, str) and "://" in source):
-        written = _download_archives(dataset, source, state.folder, force, progress)
+        written = _download_files(dataset, source, state.folder, force, progress)
     else:
         paths = [source] if isinstance(source, (str, Path)) else source
         written = _copy_files(
             dataset, [Path(path).expanduser() for path in paths], state.folder, progress
         )
-    state = look_up(dataset, root, thorough=True)
+    state = dataset.state(root, thorough=True)
     if not state.sound:
-        raise DataError(f"{name} is not usable: {state.detail}")
+        raise DataError(f"{dataset.name} is not usable: {state.detail}")
     return Fetched(state.folder, written, state.detail)
 
 
-def _download_archives(
+def _download_files(
     dataset: DataSet, base: str | None, home: Path, force: bool, progress: Progress | None
 ) -> tuple[Path, ...]:
     """Download what is missing or damaged, from ``base`` or from the public home."""
-    if not dataset.archives:
+    if not dataset.downloads:
         raise InputError(f"{dataset.name} is {dataset.advice.format(home=home)}")
     if base is not None and base.endswith(".zip"):
         raise InputError(f"{base} is one file; give the address of the folder that holds it")
     written = []
-    for archive in dataset.archives:
-        target = home / archive.name
-        if not force and _is_sound(target, archive):
+    for file in dataset.downloads:
+        target = home / file.name
+        if not force and _is_sound(dataset, target, file):
             continue
-        url = archive.url if base is None else f"{base.rstrip('/')}/{archive.name}"
         written.append(
             download(
-                url,
+                file.url if base is None else f"{base.rstrip('/')}/{file.name}",
                 target,
-                max_bytes=MAX_ARCHIVE_BYTES,
-                md5=archive.md5 if base is None else None,
-                check=partial(check_archive, archive=archive),
+                max_bytes=file.max_bytes,
+                md5=file.md5 if base is None else None,
+                check=partial(dataset.check_download, file=file),
                 progress=progress,
             )
         )
     return tuple(written)
 
 
-def _is_sound(path: Path, archive: Archive) -> bool:
+def _is_sound(dataset: DataSet, path: Path, file: Download) -> bool:
     try:
-        return path.is_file() and check_archive(path, archive) > 0
+        if not path.is_file():
+            return False
+        dataset.check_download(path, file)
     except DataError:
         return False
+    return True
 
 
 def _copy_files(

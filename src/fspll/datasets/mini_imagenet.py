@@ -1,4 +1,4 @@
-"""miniImageNet and whatever has its layout: photos and one CSV file a split.
+"""miniImageNet and whatever has its layout: photos and one CSV file per split.
 
 Vinyals et al., "Matching networks for one shot learning", 2016, in the split of Ravi and
 Larochelle, 2017: 64 classes for training, 16 for validation, 20 for test, 600 photos each. The
@@ -9,22 +9,70 @@ files cannot be distributed; a folder with ``images/`` or ``images.zip`` and ``t
 from __future__ import annotations
 
 import csv
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Literal
 
 import numpy as np
 
 from fspll._common.errors import DataError, InputError
-from fspll._common.files import data_dir
 from fspll.datasets.archives import Source, open_source
+from fspll.datasets.base import DataSet, ImageSet
 from fspll.datasets.cache import CacheEntry, Decoded, Progress, read_picture
-from fspll.datasets.images import ImageSet
 
-PARTS = ("train", "val", "test")
+N_CLASSES = {"train": 64, "val": 16, "test": 20}
 # Which parts make up a split; neighbors on disk, so that every split is one slice.
 SPLITS = {"train": slice(0, 1), "val": slice(1, 2), "test": slice(2, 3), "meta-train": slice(0, 2)}
+
+
+class MiniImageNet(DataSet):
+    """Photos in miniImageNet's layout; train and val together are for meta-training."""
+
+    name = "mini-imagenet"
+    title = "miniImageNet"
+    what = "photos of 100 classes of ImageNet, in the usual split of 64, 16 and 20"
+    origin = "Vinyals et al. (2016); split of Ravi and Larochelle (2017)"
+    license = "ImageNet's terms of access"
+    kind = "photos"
+    advice = (
+        "not downloadable because of ImageNet's license; place images/ or images.zip, "
+        "train.csv, val.csv and test.csv in {home}"
+    )
+    folder = "mini_imagenet"
+    files = ("images.zip|images", *(f"{part}.csv" for part in N_CLASSES))
+
+    def load(
+        self, split: str = "train", *, root: Path | str | None = None, size: int | None = None
+    ) -> ImageSet:
+        """Load the 80 classes for meta-training or the 20 for meta-test."""
+        part = "meta-train" if split == "train" else split
+        return load_mini_imagenet(part, root=root, size=84 if size is None else size)
+
+    def inspect(self, files: Mapping[str, Path], thorough: bool) -> str:
+        """Verify the tables and that every photo is there; return how many there are."""
+        parts = [read_table(files[f"{part}.csv"]) for part in N_CLASSES]
+        check_disjoint(parts)
+        for rows, (part, expected) in zip(parts, N_CLASSES.items(), strict=True):
+            n_classes = len({row.label for row in rows})
+            if n_classes != expected:
+                raise DataError(
+                    f"{files[f'{part}.csv']} has {n_classes} classes where {expected} were expected"
+                )
+        names = [row.filename for rows in parts for row in rows]
+        pictures = files["images.zip"] if "images.zip" in files else files["images"]
+        _check_photos(pictures, names, thorough=thorough)
+        return f"{len(names)} photos of {sum(N_CLASSES.values())} classes"
+
+    def describe(self, data: ImageSet) -> str:
+        """Return the name for tables; a stand-in is never called miniImageNet."""
+        name, size = data.name.split("/")[0], data.images.shape[1]
+        if name.replace("-", "_").lower() in ("mini_imagenet", "miniimagenet"):
+            return f"miniImageNet at {size}x{size}"
+        return f"{name}: photos in miniImageNet's layout at {size}x{size} (not miniImageNet)"
+
+
+MINI_IMAGENET = MiniImageNet()
 
 
 @dataclass(frozen=True)
@@ -37,7 +85,7 @@ class Row:
 
 
 def load_mini_imagenet(
-    split: Literal["train", "val", "test", "meta-train"] = "train",
+    split: str = "train",
     *,
     root: Path | str | None = None,
     size: int = 84,
@@ -71,8 +119,7 @@ def load_mini_imagenet(
         raise InputError(f"split must be one of {', '.join(map(repr, SPLITS))}, not {split!r}")
     if size < 1:
         raise InputError(f"size must be at least 1, not {size}")
-    folder = data_dir() / "mini_imagenet" if root is None else Path(root).expanduser()
-    pictures, tables = _find_files(folder)
+    pictures, *tables = MINI_IMAGENET.require_files(root)
     entry = CacheEntry.of(f"mini_imagenet-{size}", [pictures, *tables], size=size)
     decoded = entry.load()
     if decoded is None:
@@ -83,27 +130,11 @@ def load_mini_imagenet(
     start = sum(len(part["labels"]) for part in before)
     labels = np.concatenate([np.array(part["labels"], dtype=np.int64) for part in wanted])
     return ImageSet(
-        name=f"{folder.resolve().name}/{split}",
+        name=f"{MINI_IMAGENET.home(root).resolve().name}/{split}",
         images=decoded.images[start : start + len(labels)],
         labels=labels - first_class,
         class_names=tuple(name for part in wanted for name in part["classes"]),
     )
-
-
-def _find_files(folder: Path) -> tuple[Path, list[Path]]:
-    """Return the zip or folder of photos, and the three CSV files."""
-    pictures = next((p for p in (folder / "images.zip", folder / "images") if p.exists()), None)
-    tables = [folder / f"{part}.csv" for part in PARTS]
-    missing = [path.name for path in tables if not path.is_file()]
-    if pictures is None:
-        missing.insert(0, "images.zip (or a folder images)")
-    if pictures is None or missing:
-        raise DataError(
-            f"miniImageNet was not found: {', '.join(missing)} missing in {folder}; put the "
-            "photos and train.csv, val.csv, test.csv there, pass another root, or set FSPLL_DATA "
-            "to the folder that holds mini_imagenet/"
-        )
-    return pictures, tables
 
 
 def _decode(
@@ -112,9 +143,7 @@ def _decode(
     parts = [read_table(table) for table in tables]
     check_disjoint(parts)
     with open_source(pictures) as source:
-        # A zip may hold the photos under images/, and some copies have a folder a class.
-        by_name = {PurePosixPath(name).name: name for name in source.names}
-        by_name.update((name, name) for name in source.names)
+        by_name = _by_name(source)
         readers = []
         about: list[dict[str, list]] = []
         first_class = 0
@@ -129,6 +158,14 @@ def _decode(
             about.append({"classes": classes, "labels": [number[row.label] for row in rows]})
             first_class += len(classes)
         return entry.build(readers, (size, size, 3), {"parts": about}, progress=progress)
+
+
+def _by_name(source: Source) -> dict[str, str]:
+    """Return where each photo is, by the names that a table may give it."""
+    # A zip may hold the photos under images/, and some copies have one folder per class.
+    return {PurePosixPath(name).name: name for name in source.names} | {
+        name: name for name in source.names
+    }
 
 
 def _read(source: Source, name: str, where: str, size: int) -> np.ndarray:
@@ -187,3 +224,18 @@ def check_disjoint(parts: list[list[Row]]) -> None:
                     f"{photos[row.filename].where}"
                 )
             photos[row.filename] = row
+
+
+def _check_photos(pictures: Path, names: list[str], *, thorough: bool) -> None:
+    """Refuse when a photo that the tables name is missing or (``thorough``) cannot be read."""
+    with open_source(pictures) as source:
+        stored = _by_name(source)
+        missing = [name for name in names if name not in stored]
+        if missing:
+            raise DataError(
+                f"{len(missing)} of {len(names)} photos are missing in {pictures}; "
+                f"the first is '{missing[0]}'"
+            )
+        for name in names if thorough else ():
+            if not source.read(stored[name]):
+                raise DataError(f"the photo '{name}' in {pictures} is empty")

@@ -8,27 +8,100 @@ class of its own.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Literal
 
 import numpy as np
 
 from fspll._common.errors import DataError, InputError
-from fspll._common.files import data_dir
+from fspll._common.files import file_md5
 from fspll.datasets.archives import Source, open_source
+from fspll.datasets.base import DataSet, Download, ImageSet
 from fspll.datasets.cache import CacheEntry, Decoded, Progress, Reader, read_picture
-from fspll.datasets.images import ImageSet
 
-N_DRAWINGS = 20
+N_DRAWINGS = 20  # of every character, by twenty people
 N_TRAIN_CHARACTERS = 1200
-PARTS = {"images_background": 964, "images_evaluation": 659}
 SPLIT_SEED = 20150  # fixed for ever: another seed is another benchmark
 TURNS = ("", "/rot090", "/rot180", "/rot270")
 
+_PUBLIC_HOME = "https://raw.githubusercontent.com/brendenlake/omniglot/master/python"
+_PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Archive(Download):
+    """One of the two published zips: besides its address, what must be inside."""
+
+    n_alphabets: int
+    n_characters: int
+
+
+ARCHIVES = (
+    Archive(
+        name="images_background.zip",
+        url=f"{_PUBLIC_HOME}/images_background.zip",
+        md5="68d2efa1b9178cc56df9314c21c6e718",
+        n_alphabets=30,
+        n_characters=964,
+    ),
+    Archive(
+        name="images_evaluation.zip",
+        url=f"{_PUBLIC_HOME}/images_evaluation.zip",
+        md5="6b91aef0f799c5bb55b94e3f2daec811",
+        n_alphabets=20,
+        n_characters=659,
+    ),
+)
+
+
+class Omniglot(DataSet):
+    """Omniglot with every quarter turn of a character as a class of its own."""
+
+    name = "omniglot"
+    title = "Omniglot"
+    what = "1623 handwritten characters of 50 alphabets, each drawn by 20 people"
+    origin = "Lake, Salakhutdinov and Tenenbaum (2015)"
+    license = "MIT"
+    kind = "characters"
+    advice = "fetch it into {home} with: fspll data get omniglot"
+    folder = "omniglot"
+    # The zip first: a folder beside it may be the remains of an interrupted extraction.
+    files = tuple(f"{archive.name}|{archive.name.removesuffix('.zip')}" for archive in ARCHIVES)
+
+    downloads: tuple[Archive, ...] = ARCHIVES
+
+    def load(
+        self, split: str = "train", *, root: Path | str | None = None, size: int | None = None
+    ) -> ImageSet:
+        """Load a split; see :func:`load_omniglot`."""
+        return load_omniglot(split, root=root, size=28 if size is None else size)
+
+    def inspect(self, files: Mapping[str, Path], thorough: bool) -> str:
+        """Verify both parts; return how many drawings there are."""
+        parts = dict(zip(files.values(), self.downloads, strict=True))
+        n = sum(check_archive(path, part, thorough=thorough) for path, part in parts.items())
+        counts = f"{n} drawings of {n // N_DRAWINGS} characters"
+        if not thorough:
+            return counts
+        if any(path.is_dir() for path in parts):
+            return f"{counts}, extracted"
+        canonical = all(file_md5(path) == part.md5 for path, part in parts.items())
+        return f"{counts}, {'canonical' if canonical else 're-packed'} files"
+
+    def check_download(self, path: Path, file: Download) -> None:
+        """Verify one part."""
+        check_archive(path, next(one for one in self.downloads if one.name == file.name))
+
+
+OMNIGLOT = Omniglot()
+
 
 def load_omniglot(
-    split: Literal["train", "test", "all"] = "train",
+    split: str = "train",
     *,
     root: Path | str | None = None,
     rotations: bool = True,
@@ -69,7 +142,7 @@ def load_omniglot(
         raise InputError(f"split must be 'train', 'test' or 'all', not {split!r}")
     if size < 1:
         raise InputError(f"size must be at least 1, not {size}")
-    sources = _find_parts(root)
+    sources = OMNIGLOT.require_files(root)
     entry = CacheEntry.of(f"omniglot-{size}", sources, size=size)
     decoded = entry.load()
     if decoded is None:
@@ -94,23 +167,6 @@ def load_omniglot(
         class_names=names,
         families=tuple(characters[c] for _ in turns for c in chosen),
     )
-
-
-def _find_parts(root: Path | str | None) -> list[Path]:
-    """Return the zip or folder of both parts."""
-    folder = data_dir() / "omniglot" if root is None else Path(root).expanduser()
-    found = []
-    for part in PARTS:
-        # The zip first: a folder beside it may be the remains of an interrupted extraction.
-        path = next((p for p in (folder / f"{part}.zip", folder / part) if p.exists()), None)
-        if path is None:
-            raise DataError(
-                f"Omniglot was not found: neither {part}.zip nor a folder {part} is in {folder}; "
-                "run: fspll data get omniglot, or set FSPLL_DATA to the folder that holds "
-                "omniglot/"
-            )
-        found.append(path)
-    return found
 
 
 def _decode(
@@ -153,10 +209,11 @@ def _read_ink(source: Source, name: str, size: int) -> np.ndarray:
 
 
 def _check_complete(sources: list[Path], counts: list[int]) -> None:
-    for source, count, expected in zip(sources, counts, PARTS.values(), strict=True):
-        if count != expected:
+    for source, count, archive in zip(sources, counts, ARCHIVES, strict=True):
+        if count != archive.n_characters:
             raise DataError(
-                f"{source} has {count} characters but this part of Omniglot has {expected}; "
+                f"{source} has {count} characters but this part of Omniglot has "
+                f"{archive.n_characters}; "
                 "fetch it again with: fspll data get omniglot, or pass n_train_characters for "
                 "a collection of your own"
             )
@@ -178,3 +235,41 @@ def _members_of(split: str, n_characters: int, n_train: int) -> np.ndarray:
     draws = np.random.Generator(np.random.PCG64(SPLIT_SEED)).random(n_characters)
     order = np.argsort(draws, kind="stable")
     return np.sort(order[:n_train] if split == "train" else order[n_train:])
+
+
+def check_archive(path: Path, archive: Archive, *, thorough: bool = True) -> int:
+    """Verify one part of Omniglot by its content; return the number of drawings.
+
+    A checksum cannot do it: the same drawings packed anew make another file. It only tells whether
+    a file is the canonical one.
+
+    Parameters
+    ----------
+    path : Path
+        The zip (or the folder extracted from it), whatever it is called.
+    archive : Archive
+        What it should be.
+    thorough : bool
+        Read every drawing (its checksum in the zip and its PNG signature), not only the names.
+    """
+    pattern = re.compile(r"(?:.+/)?([^/]+/[^/]+)/[^/]+\.png", re.IGNORECASE)
+    drawings: Counter[str] = Counter()
+    with open_source(path) as source:
+        for name in source.names:
+            if not (found := pattern.fullmatch(name)):
+                continue  # a note beside the drawings does no harm: nothing is ever extracted
+            drawings[found[1]] += 1
+            if thorough and not source.read(name).startswith(_PNG_SIGNATURE):
+                raise DataError(f"'{name}' in {path} is not a PNG picture")
+    n_alphabets = len({character.split("/")[0] for character in drawings})
+    if (n_alphabets, len(drawings)) != (archive.n_alphabets, archive.n_characters):
+        raise DataError(
+            f"{path} has {len(drawings)} characters of {n_alphabets} alphabets where "
+            f"{archive.n_characters} characters of {archive.n_alphabets} alphabets were expected"
+        )
+    for character, count in drawings.items():
+        if count != N_DRAWINGS:
+            raise DataError(
+                f"{path} has {count} drawings of {character} where {N_DRAWINGS} were expected"
+            )
+    return drawings.total()

@@ -1,22 +1,22 @@
 """Real partial-label sets in the ``.mat`` files of the field.
 
-Shapes: n samples, d features, l classes. The files hold ``data`` (n, d) and, with a column a
-sample, ``target`` and ``partial_target`` (l, n), dense or sparse, float or uint8.
+Shapes: n samples, d features, l classes. The files hold ``data`` (n, d) and, with one column
+per sample, ``target`` and ``partial_target`` (l, n), dense or sparse, float or uint8.
 """
 
 from __future__ import annotations
 
 import struct
 import zlib
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from fspll._common.errors import CandidateError, DataError
-from fspll.candidates import Candidates
+from fspll._common.errors import CandidateError, DataError, InputError
+from fspll.datasets.base import DataSet, PartialLabelSet
 
 # Of the level 5 MAT format: types of elements, classes of variables that hold others, a flag.
 _MATRIX, _COMPRESSED = 14, 15
@@ -27,38 +27,45 @@ _MAX_VARIABLE_BYTES = 2**31
 _MAX_VALUES = 2**28
 
 
-@dataclass(frozen=True, eq=False)
-class PartialLabelSet:
-    """Feature vectors with candidate sets.
+class PartialLabelFile(DataSet):
+    """A ``.mat`` file of the field, with feature vectors and the candidate set of each."""
 
-    Attributes
-    ----------
-    name : str
-        What this is, for tables.
-    X : float64 array of shape (n, d)
-        Features as they come, not scaled.
-    candidates : Candidates
-        The candidate set of each sample.
-    true_labels : int64 array of shape (n,), or None
-        Index of the true class, where it is known.
-    n_classes : int
-        Number of classes l; some may never be true, or never be a candidate.
-    """
+    origin = "M.-L. Zhang's collection of partial-label data sets"
+    license = "academic use"
+    kind = "vectors"
+    folder = "pll"
 
-    name: str
-    X: np.ndarray
-    candidates: Candidates
-    true_labels: np.ndarray | None
-    n_classes: int
+    def __init__(self, name: str, what: str) -> None:
+        self.name = self.title = name
+        self.what = what
+        self.files = (f"{name}.mat",)
+        self.advice = f"not downloadable; place {name}.mat by hand in {{home}}"
 
-    def __len__(self) -> int:
-        return len(self.X)
+    def load(
+        self, split: str = "all", *, root: Path | str | None = None, size: int | None = None
+    ) -> PartialLabelSet:
+        """Load the whole set; it has no split."""
+        if split != "all":
+            raise InputError(
+                f"{self.name} has no classes to meta-train and others to test on; it is loaded "
+                f"whole, with split='all', not {split!r}"
+            )
+        (path,) = self.require_files(root)
+        return load_partial_label_mat(path)
 
-    def __repr__(self) -> str:
-        n, d = self.X.shape
-        return (
-            f"PartialLabelSet({self.name!r}: {n} samples, {d} features, {self.n_classes} classes)"
-        )
+    def inspect(self, files: Mapping[str, Path], thorough: bool) -> str:
+        """Read the file, which is small enough even for a glance; return what is in it."""
+        (path,) = files.values()
+        data = load_partial_label_mat(path)
+        return f"{len(data)} samples, {data.X.shape[1]} features, {data.n_classes} classes"
+
+
+LOST = PartialLabelFile(
+    "lost", "faces in a television series, with the names in the script as candidates"
+)
+MSRCV2 = PartialLabelFile(
+    "MSRCv2", "image segments, with the labels of the whole image as candidates"
+)
 
 
 def load_partial_label_mat(path: Path | str) -> PartialLabelSet:
@@ -68,7 +75,7 @@ def load_partial_label_mat(path: Path | str) -> PartialLabelSet:
     ----------
     path : path
         File with ``data`` (n, d), ``partial_target`` (l, n) and, where the truth is known,
-        ``target`` (l, n). Label matrices with a row a sample are recognized by their shape.
+        ``target`` (l, n). Label matrices with one row per sample are recognized by their shape.
 
     Raises
     ------
@@ -88,7 +95,7 @@ def load_partial_label_split(path: Path | str) -> tuple[PartialLabelSet, Partial
     ----------
     path : path
         File with ``train_data`` (n, d), ``train_p_target`` (n, l), ``test_data`` (m, d) and
-        ``test_target`` (m, l); label matrices may also have a column a sample.
+        ``test_target`` (m, l); label matrices may also have one column per sample.
 
     Returns
     -------
@@ -116,6 +123,8 @@ def _assemble(
     path: Path, name: str, data: Any, partial: Any, target: Any, prefix: str = ""
 ) -> PartialLabelSet:
     """Check the variables of a file against each other."""
+    from fspll.candidates import Candidates  # here: fspll data list does not wait for scikit-learn
+
     X = _as_features(path, f"{prefix}data", data)
     mask = _as_mask(path, _PARTIAL[prefix], partial, len(X))
     truth = None
@@ -241,7 +250,7 @@ def _as_mask(path: Path, variable: str, matrix: Any, n: int) -> np.ndarray:
 
 
 def _as_truth(path: Path, variable: str, truth: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """Return the true labels of shape (n,), one a row and each among its candidates."""
+    """Return the true labels of shape (n,), one per row and each among its candidates."""
     counts = truth.sum(axis=1)
     if (counts != 1).any():
         row = int(np.argmax(counts != 1))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 
 from fspll._common.errors import InputError
-from fspll.datasets.images import ImageSet
+from fspll.datasets import ImageSet
 from fspll.embeddings import Conv4Classifier, Encoder
 from fspll.experiments.baselines import BASELINES, score_baseline
 from fspll.experiments.evaluation import METHODS, Scores, score_maml, score_tasks

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from fspll._common.errors import InputError
-from fspll.datasets.images import ImageSet
+from fspll.datasets import ImageSet
 from fspll.embeddings import image_tensor
 from fspll.experiments.statistics import calibration_error
 from fspll.metalearning.maml import solve_task

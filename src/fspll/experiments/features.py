@@ -12,7 +12,7 @@ from torch import Tensor
 
 from fspll._common.errors import DataError
 from fspll._common.files import user_cache_dir, write_beside
-from fspll.datasets.images import ImageSet
+from fspll.datasets import ImageSet
 from fspll.embeddings import Encoder
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from fspll._common.errors import TaskError
-from fspll.datasets.images import ImageSet
+from fspll.datasets import ImageSet
 from fspll.embeddings import image_tensor
 from fspll.metalearning.plan import TrainingPlan
 from fspll.metalearning.prototypes import Learner

@@ -16,7 +16,7 @@ import torch
 from fspll._common.arguments import check_count
 from fspll._common.devices import choose_device
 from fspll._common.errors import DataError, InputError
-from fspll.datasets.images import ImageSet
+from fspll.datasets import ImageSet
 from fspll.embeddings import InputSpec, save_checkpoint
 from fspll.metalearning import REGIMES
 from fspll.metalearning.episodes import Episodes

@@ -18,7 +18,7 @@ import pytest
 
 from fspll._common.errors import InputError
 from fspll.experiments.reproduce import runner
-from fspll.experiments.reproduce.collecting import collect, describe
+from fspll.experiments.reproduce.collecting import collect
 from fspll.experiments.reproduce.grids import grid
 from fspll.experiments.reproduce.jobs import Source
 from fspll.experiments.reproduce.runner import PART, Workers, run
@@ -220,9 +220,12 @@ def test_workers_are_checked(tmp_path, monkeypatch):
 
 
 def test_a_stand_in_is_never_called_by_another_name(source, tmp_path):
-    assert describe(Source("omniglot")) == "Omniglot"
-    assert "not Omniglot" in describe(Source("glyphs"))
-    assert describe(source).startswith("tiny_photos: photos in miniImageNet's layout at 16x16")
+    photos = source.load("test")
+    assert Source("omniglot").dataset.describe(photos) == "Omniglot"
+    assert "not Omniglot" in Source("glyphs").dataset.describe(photos)
+    shown = source.dataset.describe(photos)
+    assert shown.startswith("tiny_photos: photos in miniImageNet's layout at 16x16")
     real = tmp_path / "mini_imagenet"
     Path(source.root).rename(real)
-    assert describe(Source("mini-imagenet", str(real), 16)) == "miniImageNet at 16x16"
+    renamed = Source("mini_imagenet", str(real), 16)
+    assert renamed.dataset.describe(renamed.load("test")) == "miniImageNet at 16x16"

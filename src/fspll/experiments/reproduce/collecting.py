@@ -40,20 +40,8 @@ def collect(
                 )
             )
         about = _about(experiment, profile, source, asked, store, out)
-    return Outcome(experiment, describe(source), profile.name, tuple(cells), about, missing)
-
-
-def describe(source: Source) -> str:
-    """Return what the tasks were made of, in words; a stand-in is never called by another name."""
-    if source.name == "omniglot":
-        return "Omniglot"
-    if source.name == "glyphs":
-        return "glyphs (characters drawn by code; not Omniglot)"
-    name = source.load("test").name.split("/")[0]
-    size = source.load("test").images.shape[1]
-    if name.replace("-", "_").lower() in ("mini_imagenet", "miniimagenet"):
-        return f"miniImageNet at {size}x{size}"
-    return f"{name}: photos in miniImageNet's layout at {size}x{size} (not miniImageNet)"
+    dataset = source.dataset.describe(source.load("test"))
+    return Outcome(experiment, dataset, profile.name, tuple(cells), about, missing)
 
 
 def _about(
@@ -64,7 +52,7 @@ def _about(
     store: Store,
     out: Path,
 ) -> dict[str, Any]:
-    profile = profile.for_photos() if source.name == "mini-imagenet" else profile
+    profile = profile.for_photos() if source.dataset.kind == "photos" else profile
     ready = store.networks()
     networks = {}
     for cell in asked:

@@ -54,7 +54,7 @@ def grid(
     rows, rs, n_ways, n_shots : sequences, optional
         Only these rows (by name), r, N2 and K2.
     """
-    if source.name == "mini-imagenet":
+    if source.dataset.kind == "photos":
         profile = profile.for_photos()
     specs, places = _specs(experiment), _places(experiment, profile)
     if rows is not None:

@@ -13,9 +13,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from fspll._common.errors import InputError
 from fspll._common.version import __version__
-from fspll.datasets.images import ImageSet
+from fspll.datasets import DATASETS, DataSet, ImageSet, load_images
 from fspll.metalearning.plan import TrainingPlan
 from fspll.tasks import TaskSettings
 
@@ -32,16 +31,22 @@ class Source:
 
     Attributes
     ----------
-    name : {"omniglot", "glyphs", "mini-imagenet"}
+    name : str
+        Of :data:`~fspll.datasets.DATASETS`.
     root : str, optional
         Folder of the files, when not in the data folder.
     size : int, optional
-        Pixels a side, for photos.
+        Pixels per side, for photos.
     """
 
     name: str
     root: str | None = None
     size: int | None = None
+
+    @property
+    def dataset(self) -> DataSet:
+        """The data set itself."""
+        return DATASETS.get(self.name)
 
     def load(self, split: Literal["train", "test"]) -> ImageSet:
         """Load the meta-training or the meta-test classes; kept for the life of the process."""
@@ -54,16 +59,7 @@ class Source:
 
 @lru_cache(maxsize=4)
 def _load(source: Source, split: Literal["train", "test"]) -> ImageSet:
-    from fspll import datasets
-
-    if source.name == "glyphs":
-        return datasets.load_glyphs(1000 if split == "train" else 500, split=split)
-    if source.name == "omniglot":
-        return datasets.load_omniglot(split, root=source.root)
-    if source.name == "mini-imagenet":
-        part: Literal["meta-train", "test"] = "meta-train" if split == "train" else "test"
-        return datasets.load_mini_imagenet(part, root=source.root, size=source.size or 84)
-    raise InputError(f"there is no data set {source.name!r} to reproduce on")
+    return load_images(source.name, split, root=source.root, size=source.size)
 
 
 @lru_cache(maxsize=8)

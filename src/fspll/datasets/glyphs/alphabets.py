@@ -2,8 +2,8 @@
 
 A character is one to four strokes. A later stroke hangs on an earlier one: it leaves from an end
 or from part-way along, crosses it, or bridges two of its points, and only now and then stands
-apart like the dot of an i. Twenty characters make an alphabet, which has its own taste in
-movements, and some characters are another one of their alphabet with a single change, as O and
+apart like the dot of an i. Twenty characters make an alphabet, which favors some movements over
+others, and some characters are another one of their alphabet with a single change, as O and
 Q, so that a few classes are hard to tell apart.
 """
 
@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fspll.datasets.strokes import (
+from fspll.datasets.glyphs.strokes import (
     IS_ELABORATE,
     IS_PLAIN,
     MAX_STROKES,
     MOVEMENTS,
-    Dice,
+    StableRandom,
     along,
     arc,
     bumps,
@@ -63,54 +63,54 @@ _BACKBONES = (
 )
 
 
-def _move(dice: Dice, taste: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """Return a movement of the alphabet's taste from ``start`` to ``end``."""
+def _move(rng: StableRandom, weights: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """Return a movement that the alphabet favors from ``start`` to ``end``."""
     cramped = float(((end - start) ** 2).sum()) < 0.9**2
-    choice = dice.pick(taste * ~IS_ELABORATE if cramped else taste)
-    return place(list(MOVEMENTS)[choice](dice), start, end)
+    choice = rng.pick(weights * ~IS_ELABORATE if cramped else weights)
+    return place(list(MOVEMENTS)[choice](rng), start, end)
 
 
-def _step(dice: Dice, length: float) -> np.ndarray:
+def _step(rng: StableRandom, length: float) -> np.ndarray:
     """Return a step in one of eight directions; people favor the level and the upright."""
-    angle = 0.25 * np.pi * dice.pick([4, 2, 3, 2, 4, 2, 3, 2])
+    angle = 0.25 * np.pi * rng.pick([4, 2, 3, 2, 4, 2, 3, 2])
     return length * np.array([np.cos(angle), np.sin(angle)])
 
 
-def _first_stroke(dice: Dice, taste: np.ndarray) -> _Stroke:
-    start, end = _BACKBONES[dice.pick([5, 1.5, 2, 1.5, 1.5])]
-    stroke = _move(dice, taste, np.array(start), np.array(end))
+def _first_stroke(rng: StableRandom, weights: np.ndarray) -> _Stroke:
+    start, end = _BACKBONES[rng.pick([5, 1.5, 2, 1.5, 1.5])]
+    stroke = _move(rng, weights, np.array(start), np.array(end))
     return stroke, stroke.mean(axis=0)
 
 
-def _standing_apart(dice: Dice, strokes: list[np.ndarray]) -> _Stroke:
+def _standing_apart(rng: StableRandom, strokes: list[np.ndarray]) -> _Stroke:
     """Return a dot, a dash, an accent or a small ring beside what is there."""
     ink = np.concatenate(strokes)
     middle, reach = 0.5 * (ink.min(axis=0) + ink.max(axis=0)), 0.5 * np.ptp(ink, axis=0) + 0.3
-    side = np.array(((1.0, 0.0), (-1.0, 0.0), (0.0, -1.0), (0.0, 1.0))[dice.pick([2, 2, 3, 1])])
-    center = middle + side * reach + dice.uniform(-0.3, 0.3) * side[::-1]
+    side = np.array(((1.0, 0.0), (-1.0, 0.0), (0.0, -1.0), (0.0, 1.0))[rng.pick([2, 2, 3, 1])])
+    center = middle + side * reach + rng.uniform(-0.3, 0.3) * side[::-1]
     kinds = ((line, 0.08), (line, 0.7), (arc, 0.7), (ring, 0.4))
-    movement, length = kinds[dice.pick([3, 2, 2, 1])]
-    half = _step(dice, 0.5 * length)
-    return place(movement(dice), center - half, center + half), center
+    movement, length = kinds[rng.pick([3, 2, 2, 1])]
+    half = _step(rng, 0.5 * length)
+    return place(movement(rng), center - half, center + half), center
 
 
-def _later_stroke(dice: Dice, taste: np.ndarray, strokes: list[np.ndarray]) -> _Stroke:
+def _later_stroke(rng: StableRandom, weights: np.ndarray, strokes: list[np.ndarray]) -> _Stroke:
     """Return a proposal for a stroke that hangs on the earlier ones."""
-    host, other = (strokes[dice.pick([1.0] * len(strokes))] for _ in range(2))
-    part_way = along(host, np.array([dice.uniform(0.25, 0.75)]))[0]
-    host_end = host[-1] if dice.chance(0.5) else host[0]
-    relation = ("end", "part-way", "cross", "bridge", "apart")[dice.pick([3.5, 3, 1.5, 2, 1.5])]
+    host, other = (strokes[rng.pick([1.0] * len(strokes))] for _ in range(2))
+    part_way = along(host, np.array([rng.uniform(0.25, 0.75)]))[0]
+    host_end = host[-1] if rng.chance(0.5) else host[0]
+    relation = ("end", "part-way", "cross", "bridge", "apart")[rng.pick([3.5, 3, 1.5, 2, 1.5])]
     if relation == "cross":  # as the bar of a t
-        half = _step(dice, dice.uniform(0.35, 0.6))
-        return place(line(dice), part_way - half, part_way + half), part_way
+        half = _step(rng, rng.uniform(0.35, 0.6))
+        return place(line(rng), part_way - half, part_way + half), part_way
     if relation == "bridge":  # as the bowl of a D or the bar of an H
-        far_end = along(other, np.array([0.5 * dice.pick([1, 1, 1])]))[0]
-        movement = (line, arc, cup, corner, bumps)[dice.pick([2, 2, 2, 1, 0.7])]
-        return place(movement(dice), host_end, far_end), host_end
+        far_end = along(other, np.array([0.5 * rng.pick([1, 1, 1])]))[0]
+        movement = (line, arc, cup, corner, bumps)[rng.pick([2, 2, 2, 1, 0.7])]
+        return place(movement(rng), host_end, far_end), host_end
     if relation == "apart":
-        return _standing_apart(dice, strokes)
+        return _standing_apart(rng, strokes)
     start = host_end if relation == "end" else part_way
-    return _move(dice, taste, start, start + _step(dice, dice.uniform(0.6, 1.4))), start
+    return _move(rng, weights, start, start + _step(rng, rng.uniform(0.6, 1.4))), start
 
 
 def _clearance(stroke: np.ndarray, strokes: list[np.ndarray]) -> float:
@@ -120,10 +120,10 @@ def _clearance(stroke: np.ndarray, strokes: list[np.ndarray]) -> float:
     return float(np.sqrt(gaps).mean())
 
 
-def _with_another_stroke(dice: Dice, taste: np.ndarray, model: Character) -> Character:
+def _with_another_stroke(rng: StableRandom, weights: np.ndarray, model: Character) -> Character:
     """Add a stroke that keeps clear of the others: the best of five proposals."""
     strokes = list(model.strokes)
-    proposals = [_later_stroke(dice, taste, strokes) for _ in range(5)]
+    proposals = [_later_stroke(rng, weights, strokes) for _ in range(5)]
     # Beyond a point more distance is no clearer; without the cap, all would stand apart. Rounding
     # keeps the last bits, which differ between machines, from deciding.
     clearances = [min(round(_clearance(stroke, strokes), 6), 0.25) for stroke, _ in proposals]
@@ -133,18 +133,18 @@ def _with_another_stroke(dice: Dice, taste: np.ndarray, model: Character) -> Cha
     )
 
 
-def _invent(dice: Dice, taste: np.ndarray) -> Character:
-    n_strokes = 1 + dice.pick([0.08, 0.42, 0.36, 0.14])
-    stroke, pivot = _first_stroke(dice, taste * ~IS_PLAIN if n_strokes == 1 else taste)
+def _invent(rng: StableRandom, weights: np.ndarray) -> Character:
+    n_strokes = 1 + rng.pick([0.08, 0.42, 0.36, 0.14])
+    stroke, pivot = _first_stroke(rng, weights * ~IS_PLAIN if n_strokes == 1 else weights)
     character = Character(stroke[None], pivot[None])
     while len(character.strokes) < n_strokes:
-        character = _with_another_stroke(dice, taste, character)
+        character = _with_another_stroke(rng, weights, character)
     return character
 
 
-def _vary(dice: Dice, taste: np.ndarray, model: Character) -> Character:
+def _vary(rng: StableRandom, weights: np.ndarray, model: Character) -> Character:
     """Return another character that differs from ``model`` in one stroke, or is its mirror."""
-    change = ("mirror", "replace", "add")[dice.pick([1, 2, 2])]
+    change = ("mirror", "replace", "add")[rng.pick([1, 2, 2])]
     mirrored = model.strokes * np.array([-1.0, 1.0])
     # The mirror of an A is an A.
     if change == "mirror" and _clearance(np.concatenate(mirrored), list(model.strokes)) > 0.12:
@@ -153,7 +153,7 @@ def _vary(dice: Dice, taste: np.ndarray, model: Character) -> Character:
     if n_kept == MAX_STROKES or (change == "replace" and n_kept > 1):
         n_kept -= 1
     kept = Character(model.strokes[:n_kept], model.pivots[:n_kept])
-    return _with_another_stroke(dice, taste, kept)
+    return _with_another_stroke(rng, weights, kept)
 
 
 def _fit_in_box(character: Character) -> Character:
@@ -169,10 +169,10 @@ def _is_legible(character: Character) -> bool:
     return narrow_side > 0.7 and length < 7.5
 
 
-def _taste(seed: int, alphabet: int) -> np.ndarray:
+def _movement_weights(seed: int, alphabet: int) -> np.ndarray:
     """Return how much an alphabet likes each movement, of shape (n_movements,)."""
-    dice = Dice(seed, _ALPHABET_STREAM, alphabet)
-    return np.array([weight * dice.uniform(0.15, 1.85) ** 2 for weight in MOVEMENTS.values()])
+    rng = StableRandom(seed, _ALPHABET_STREAM, alphabet)
+    return np.array([weight * rng.uniform(0.15, 1.85) ** 2 for weight in MOVEMENTS.values()])
 
 
 def character(seed: int, index: int) -> Character:
@@ -191,15 +191,15 @@ def character(seed: int, index: int) -> Character:
         Centered, its longer side from -1 to 1.
     """
     alphabet, place_in_alphabet = divmod(index, ALPHABET_SIZE)
-    dice = Dice(seed, _CHARACTER_STREAM, index)
-    taste = _taste(seed, alphabet)
+    rng = StableRandom(seed, _CHARACTER_STREAM, index)
+    weights = _movement_weights(seed, alphabet)
     # Only an earlier character of the same alphabet can be the model, so that a range of classes
     # made of whole alphabets has no relatives outside it.
-    has_model = place_in_alphabet > 0 and dice.chance(0.2)
+    has_model = place_in_alphabet > 0 and rng.chance(0.2)
     if has_model:
-        model = character(seed, index - 1 - int(dice.uniform(0, place_in_alphabet)))
+        model = character(seed, index - 1 - int(rng.uniform(0, place_in_alphabet)))
     for _ in range(8):  # a hard-to-read character is better than none
-        drawn = _fit_in_box(_vary(dice, taste, model) if has_model else _invent(dice, taste))
+        drawn = _fit_in_box(_vary(rng, weights, model) if has_model else _invent(rng, weights))
         if _is_legible(drawn):
             break
     return drawn

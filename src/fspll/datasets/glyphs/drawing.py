@@ -2,27 +2,53 @@
 
 Twenty drawers each draw every character once. A drawer has a hand of their own that is the same
 in all characters; each drawing then varies a little, as no one writes a character twice alike.
-:mod:`~fspll.datasets.alphabets` invents the characters from the movements of
-:mod:`~fspll.datasets.strokes`, :mod:`~fspll.datasets.handwriting` writes them, and
-:mod:`~fspll.datasets.ink` turns the pen's path into pixels.
+``alphabets`` invents the characters from the movements of ``strokes``; ``handwriting`` writes them
+and turns the pen's path into pixels.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
 from fspll._common.errors import InputError
-from fspll.datasets.alphabets import ALPHABET_SIZE, Character, character
-from fspll.datasets.handwriting import N_VARIATIONS, Hand, write
-from fspll.datasets.images import ImageSet
-from fspll.datasets.ink import draw_ink
-from fspll.datasets.strokes import MAX_STROKES, Dice
+from fspll.datasets.base import DataSet, ImageSet
+from fspll.datasets.glyphs.alphabets import ALPHABET_SIZE, Character, character
+from fspll.datasets.glyphs.handwriting import N_VARIATIONS, Hand, draw_ink, write
+from fspll.datasets.glyphs.strokes import MAX_STROKES, StableRandom
 
 #: The classes of each split: whole alphabets, so that no test character has a relative in train.
 SPLITS: dict[str, range] = {"train": range(1000), "test": range(1000, 1500)}
 
 _DRAWER_STREAM, _DRAWING_STREAM = 3, 4
 _CLASSES_AT_ONCE = 16  # a few hundred drawings at a time stay within the processor's cache
+
+
+class Glyphs(DataSet):
+    """The characters of seed 0: 1000 classes for meta-training and 500 for meta-test."""
+
+    name = "glyphs"
+    title = "glyphs"
+    what = "characters drawn by code, for demonstrations and tests"
+    origin = "this package"
+    license = "MIT"
+    kind = "characters"
+    advice = "drawn by code, nothing to fetch"
+
+    def load(
+        self, split: str = "train", *, root: Path | str | None = None, size: int | None = None
+    ) -> ImageSet:
+        """Draw all classes of a split; see :func:`load_glyphs`."""
+        n_classes = len(SPLITS[split]) if split in SPLITS else 1
+        return load_glyphs(n_classes, split=split, size=28 if size is None else size)
+
+    def describe(self, data: ImageSet) -> str:
+        """Return the name for tables, which nobody can take for Omniglot."""
+        return "glyphs (characters drawn by code; not Omniglot)"
+
+
+GLYPHS = Glyphs()
 
 
 def load_glyphs(
@@ -112,10 +138,11 @@ def _draw(classes: range, hand: Hand, seed: int, size: int) -> np.ndarray:
     strokes, pivots, present = (
         np.repeat(np.stack(part), n_drawings, axis=0) for part in zip(*models, strict=True)
     )
-    bells = np.concatenate(
-        [Dice(seed, _DRAWING_STREAM, index).bells((n_drawings, N_VARIATIONS)) for index in classes]
+    shape = (n_drawings, N_VARIATIONS)
+    numbers = np.concatenate(
+        [StableRandom(seed, _DRAWING_STREAM, index).near_normal(shape) for index in classes]
     )
-    points, radius = write(strokes, pivots, present, hand.repeated(len(classes)), bells, size)
+    points, radius = write(strokes, pivots, present, hand.repeated(len(classes)), numbers, size)
     return draw_ink(points, radius, present, size)
 
 

@@ -1,4 +1,4 @@
-"""From a character to the path of a pen: a person's hand, and how each drawing varies.
+"""From a character to pixels: a person's hand, how each drawing varies, and the ink on the page.
 
 Shapes: ``n`` drawings of ``S`` = MAX_STROKES strokes with ``K`` = N_CONTROL control points or ``P``
 pen positions each; ``present`` of shape (n, S) says which strokes a character has.
@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from fspll.datasets.strokes import MAX_STROKES, N_CONTROL, Dice
+from fspll.datasets.glyphs.strokes import MAX_STROKES, N_CONTROL, StableRandom
 
 _N_KNOTS = 5  # of the slow drift of a hand along a stroke
 _REACH_AT_28 = 12.5  # pixels from the middle of a 28-pixel page that writing may reach
@@ -53,19 +53,19 @@ class Hand:
     @classmethod
     def of_drawers(cls, n_drawers: int, *key: int) -> Hand:
         """Return the hands of the first ``n_drawers`` drawers of a random stream."""
-        bells = Dice(*key).bells((n_drawers, len(fields(cls)))).T
+        numbers = StableRandom(*key).near_normal((n_drawers, len(fields(cls)))).T
         return cls(
-            slant=0.08 + 0.13 * bells[0],
-            rotation=0.07 * bells[1],
-            aspect=0.09 * bells[2],
-            size=0.76 + 0.08 * bells[3],
-            left=0.06 * bells[4],
-            top=0.06 * bells[5],
-            looseness=1.0 + 0.2 * bells[6],
-            tremor=0.012 * (1.0 + 0.3 * bells[7]),
-            roundness=np.clip(0.75 + 0.25 * bells[8], 0.2, 1.0),
-            pen=0.68 + 0.07 * bells[9],
-            pressure=0.10 + 0.03 * bells[10],
+            slant=0.08 + 0.13 * numbers[0],
+            rotation=0.07 * numbers[1],
+            aspect=0.09 * numbers[2],
+            size=0.76 + 0.08 * numbers[3],
+            left=0.06 * numbers[4],
+            top=0.06 * numbers[5],
+            looseness=1.0 + 0.2 * numbers[6],
+            tremor=0.012 * (1.0 + 0.3 * numbers[7]),
+            roundness=np.clip(0.75 + 0.25 * numbers[8], 0.2, 1.0),
+            pen=0.68 + 0.07 * numbers[9],
+            pressure=0.10 + 0.03 * numbers[10],
         )
 
     def repeated(self, times: int) -> Hand:
@@ -73,8 +73,8 @@ class Hand:
         return Hand(*(np.tile(getattr(self, field.name), times) for field in fields(self)))
 
 
-# The random numbers that one drawing uses, by purpose. One row of them a drawing, always of this
-# width, makes drawing d the same however many drawings are asked for.
+# The random numbers that one drawing uses, by purpose. One row of them per drawing, always of
+# this width, makes drawing d the same however many drawings are asked for.
 _VARIATIONS: dict[str, tuple[int, ...]] = {
     "bow": (MAX_STROKES, 1),
     "angle": (MAX_STROKES, 1),
@@ -89,23 +89,23 @@ _VARIATIONS: dict[str, tuple[int, ...]] = {
 N_VARIATIONS = sum(int(np.prod(shape)) for shape in _VARIATIONS.values())
 
 
-def _by_purpose(bells: np.ndarray) -> dict[str, np.ndarray]:
-    """Cut rows of random numbers (n, N_VARIATIONS) into one array (n, ...) a purpose."""
+def _by_purpose(numbers: np.ndarray) -> dict[str, np.ndarray]:
+    """Cut rows of random numbers (n, N_VARIATIONS) into one array (n, ...) per purpose."""
     parts, position = {}, 0
     for purpose, shape in _VARIATIONS.items():
         width = int(np.prod(shape))
-        parts[purpose] = bells[:, position : position + width].reshape(-1, *shape)
+        parts[purpose] = numbers[:, position : position + width].reshape(-1, *shape)
         position += width
     return parts
 
 
-def _hats(n_points: int, n_knots: int) -> np.ndarray:
+def _linear_weights(n_points: int, n_knots: int) -> np.ndarray:
     """Return the weights that join knots by straight lines, of shape (n_points, n_knots)."""
     position = np.linspace(0.0, n_knots - 1.0, n_points)
     return np.maximum(0.0, 1.0 - np.abs(position[:, None] - np.arange(n_knots)))
 
 
-def _spline(n_points: int, n_knots: int) -> np.ndarray:
+def _spline_weights(n_points: int, n_knots: int) -> np.ndarray:
     """Return the weights of the cubic B-spline that meets both ends, (n_points, n_knots)."""
     position = np.linspace(0.0, n_knots - 1.0, n_points)
     gap = np.abs(position[:, None] - np.arange(-1, n_knots + 1))
@@ -128,33 +128,33 @@ def _turn(points: np.ndarray, angle: np.ndarray) -> np.ndarray:
 
 
 def _vary_strokes(
-    strokes: np.ndarray, pivots: np.ndarray, hand: Hand, luck: dict[str, np.ndarray]
+    strokes: np.ndarray, pivots: np.ndarray, hand: Hand, noise: dict[str, np.ndarray]
 ) -> np.ndarray:
     """Move each stroke a little against the others: bow, turn, stretch, shift, drift, tremor."""
     loose = hand.looseness[:, None, None, None]
     share = np.linspace(0.0, 1.0, N_CONTROL)[:, None]
     chord = strokes[:, :, :1] + share * (strokes[:, :, -1:] - strokes[:, :, :1])
-    drawn = chord + (1.0 + 0.2 * loose * luck["bow"][..., None]) * (strokes - chord)
-    drawn = (drawn - pivots[:, :, None]) * (1.0 + 0.12 * loose * luck["stretch"])
-    drawn = _turn(drawn, 0.10 * loose[..., 0] * luck["angle"]) + pivots[:, :, None]
-    drawn = drawn + 0.05 * loose * luck["shift"]
+    drawn = chord + (1.0 + 0.2 * loose * noise["bow"][..., None]) * (strokes - chord)
+    drawn = (drawn - pivots[:, :, None]) * (1.0 + 0.12 * loose * noise["stretch"])
+    drawn = _turn(drawn, 0.10 * loose[..., 0] * noise["angle"]) + pivots[:, :, None]
+    drawn = drawn + 0.05 * loose * noise["shift"]
     # Short strokes leave the hand less room to drift.
     length = np.sqrt((np.diff(strokes, axis=2) ** 2).sum(axis=-1)).sum(axis=-1)
     room = np.minimum(1.0, 0.2 + 0.5 * length)[..., None, None]
-    drift = 0.05 * loose * (_hats(N_CONTROL, _N_KNOTS) @ luck["drift"])
-    return drawn + room * (drift + hand.tremor[:, None, None, None] * luck["tremor"])
+    drift = 0.05 * loose * (_linear_weights(N_CONTROL, _N_KNOTS) @ noise["drift"])
+    return drawn + room * (drift + hand.tremor[:, None, None, None] * noise["tremor"])
 
 
-def _vary_whole(points: np.ndarray, hand: Hand, luck: dict[str, np.ndarray]) -> np.ndarray:
+def _vary_whole(points: np.ndarray, hand: Hand, noise: dict[str, np.ndarray]) -> np.ndarray:
     """Bend the drawing as a whole and give it its drawer's slant, width, size and place."""
     loose = hand.looseness[:, None, None]
     pushes = []
-    for wave in np.moveaxis(luck["warp"], 1, 0):  # a slow wave sideways and one up and down
+    for wave in np.moveaxis(noise["warp"], 1, 0):  # a slow wave sideways and one up and down
         along_x, along_y, phase, height = (wave[:, i, None, None] for i in range(4))
         ripple = np.sin(1.2 * (along_x * points[..., 0] + along_y * points[..., 1]) + 2.0 * phase)
         pushes.append(0.08 * loose * height * ripple)
     bent = points + np.stack(pushes, axis=-1)
-    whole = [luck["whole"][:, i, None, None] for i in range(6)]
+    whole = [noise["whole"][:, i, None, None] for i in range(6)]
     personal = {f.name: getattr(hand, f.name)[:, None, None] for f in fields(hand)}
     wider = 1.0 + personal["aspect"] + 0.07 * loose * whole[0]
     size = personal["size"] * (1.0 + 0.07 * loose * whole[1])
@@ -182,7 +182,7 @@ def write(
     pivots: np.ndarray,
     present: np.ndarray,
     hand: Hand,
-    bells: np.ndarray,
+    numbers: np.ndarray,
     size: int,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Let hands write characters: where the pen goes and how broad its line is.
@@ -196,8 +196,8 @@ def write(
     present : bool array of shape (n, S)
         Which strokes there are, the first among them; the others may hold any numbers.
     hand : Hand
-        One hand a drawing, arrays of shape (n,).
-    bells : float array of shape (n, N_VARIATIONS)
+        One hand per drawing, arrays of shape (n,).
+    numbers : float array of shape (n, N_VARIATIONS)
         The drawing's own random numbers, of mean 0 and variance 1.
     size : int
         Pixels of a side of the page.
@@ -209,19 +209,60 @@ def write(
     radius : float32 array of shape (n, S, P)
         Radius of the pen in pixels.
     """
-    luck = _by_purpose(bells)
-    controls = _vary_whole(_vary_strokes(strokes, pivots, hand, luck), hand, luck)
+    noise = _by_purpose(numbers)
+    controls = _vary_whole(_vary_strokes(strokes, pivots, hand, noise), hand, noise)
     # An absent stroke must not decide how far the drawing reaches, so it lies on the first one.
     controls = np.where(present[:, :, None, None], controls, controls[:, :1])
     n_points = 4 * size
     roundness = hand.roundness[:, None, None, None]
-    points = (1.0 - roundness) * (_hats(n_points, N_CONTROL) @ controls)
-    points += roundness * (_spline(n_points, N_CONTROL) @ controls)
+    points = (1.0 - roundness) * (_linear_weights(n_points, N_CONTROL) @ controls)
+    points += roundness * (_spline_weights(n_points, N_CONTROL) @ controls)
     scale = size / 28.0
     points = 0.5 * (size - 1) + scale * _REACH_AT_28 * _keep_on_page(points)
-    swelling = luck["pressure"] @ _hats(n_points, _N_KNOTS).T
+    swelling = noise["pressure"] @ _linear_weights(n_points, _N_KNOTS).T
     radius = scale * hand.pen[:, None, None] * (1.0 + hand.pressure[:, None, None] * swelling)
     # Sines and matrix products may differ in their last bits between machines; rounding here
     # makes the drawings, whose remaining arithmetic is exact everywhere, the same.
     points, radius = (np.rint(4096.0 * array) / 4096.0 for array in (points, radius))
     return points.astype(np.float32), radius.astype(np.float32)
+
+
+def draw_ink(points: np.ndarray, radius: np.ndarray, present: np.ndarray, size: int) -> np.ndarray:
+    """Draw pen positions on paper, antialiased.
+
+    A pixel is as bright as the best of the pen's positions covers it: fully within the radius,
+    fading over one pixel at the rim.
+
+    Parameters
+    ----------
+    points, radius : float32 arrays of shape (n, S, P, 2) and (n, S, P)
+    present : bool array of shape (n, S)
+        Which strokes to draw.
+    size : int
+        Pixels of a side of the page.
+
+    Returns
+    -------
+    uint8 array of shape (n, size, size)
+    """
+    margin = int(np.ceil(radius.max() + 0.5))
+    side = size + 2 * margin
+    paper = np.zeros(len(points) * side * side, dtype=np.float32)
+    window = np.arange(-margin, margin + 1)
+    for slot in range(points.shape[1]):
+        drawings = np.flatnonzero(present[:, slot])
+        nearest = np.rint(points[drawings, slot]).astype(np.int64)  # (m, P, 2)
+        off = window.astype(np.float32) - (points[drawings, slot] - nearest)[..., None]
+        off *= off
+        distance = np.sqrt(off[:, :, 1, :, None] + off[:, :, 0, None, :])
+        cover = radius[drawings, slot, :, None, None] + np.float32(0.5) - distance
+        corner = (drawings[:, None] * side + nearest[..., 1] + margin) * side
+        corner = corner + nearest[..., 0] + margin
+        spread = window[:, None] * side + window[None, :]
+        # One pen position of every drawing at a time: no pixel occurs twice in a step, so plain
+        # indexing does what the far slower np.maximum.at would.
+        for position in range(points.shape[2]):
+            pixels = corner[:, position, None, None] + spread
+            paper[pixels] = np.maximum(paper[pixels], cover[:, position])
+    page = paper.reshape(-1, side, side)[:, margin:-margin, margin:-margin]
+    return np.rint(np.float32(255.0) * np.minimum(page, np.float32(1.0))).astype(np.uint8)

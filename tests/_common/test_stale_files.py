@@ -7,8 +7,7 @@ import time
 
 import pytest
 
-from fspll._common.files import write_beside
-from fspll.datasets.parts import no_empty_folder, remove_stale
+from fspll._common.files import no_empty_folder, remove_stale, write_beside
 
 
 def names(folder):

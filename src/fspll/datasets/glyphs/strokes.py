@@ -1,4 +1,4 @@
-"""What a pen does: the movements that characters are written with, and the dice that choose them.
+"""What a pen does: the movements that characters are written with, and the rng that choose them.
 
 A movement is a path of shape (m, 2) in a frame of its own, where it is meant to lead from (0, 0)
 to (1, 0); hooks, curls and tails may end elsewhere. :func:`place` lays it between two points of
@@ -15,7 +15,7 @@ MAX_STROKES = 4
 N_CONTROL = 16  # control points of a stroke: enough for three bumps, few enough to look fluent
 
 
-class Dice:
+class StableRandom:
     """Random decisions from uniform numbers only.
 
     ``Generator.random`` of a fixed bit generator is the one stream that NumPy has never changed;
@@ -39,11 +39,11 @@ class Dice:
 
     def pick(self, weights: Sequence[float] | np.ndarray) -> int:
         """Return an index, each as likely as its weight."""
-        ladder = np.cumsum(weights)
-        rung = int(np.searchsorted(ladder, self.uniform(0.0, float(ladder[-1])), side="right"))
-        return min(rung, len(ladder) - 1)
+        cumulative = np.cumsum(weights)
+        drawn = self.uniform(0.0, float(cumulative[-1]))
+        return min(int(np.searchsorted(cumulative, drawn, side="right")), len(cumulative) - 1)
 
-    def bells(self, shape: tuple[int, ...]) -> np.ndarray:
+    def near_normal(self, shape: tuple[int, ...]) -> np.ndarray:
         """Return numbers of mean 0 and variance 1, nearly normal but never beyond 3.
 
         Rows are drawn one after another, so asking for more rows leaves the first ones as they
@@ -60,9 +60,9 @@ def _circle_part(
     return np.asarray(center) + radius * np.stack([np.cos(angles), np.sin(angles)], axis=1)
 
 
-def line(dice: Dice) -> np.ndarray:
+def line(rng: StableRandom) -> np.ndarray:
     """Return a nearly straight line, as in l."""
-    return np.array([[0.0, 0.0], [0.5, dice.uniform(-0.05, 0.05)], [1.0, 0.0]])
+    return np.array([[0.0, 0.0], [0.5, rng.uniform(-0.05, 0.05)], [1.0, 0.0]])
 
 
 def _bow(sweep: float, side: float) -> np.ndarray:
@@ -73,87 +73,87 @@ def _bow(sweep: float, side: float) -> np.ndarray:
     return _circle_part(center, radius, side * (0.5 + half), -side * sweep)
 
 
-def arc(dice: Dice) -> np.ndarray:
+def arc(rng: StableRandom) -> np.ndarray:
     """Return a shallow arc, as in (."""
-    return _bow(dice.uniform(0.45, 0.9), dice.sign())
+    return _bow(rng.uniform(0.45, 0.9), rng.sign())
 
 
-def cup(dice: Dice) -> np.ndarray:
+def cup(rng: StableRandom) -> np.ndarray:
     """Return half a circle or more, as in C and U."""
-    return _bow(dice.uniform(1.0, 1.4), dice.sign())
+    return _bow(rng.uniform(1.0, 1.4), rng.sign())
 
 
-def hook(dice: Dice) -> np.ndarray:
+def hook(rng: StableRandom) -> np.ndarray:
     """Return a line that curls back at its end, as in J."""
-    radius, side = dice.uniform(0.16, 0.3), dice.sign()
+    radius, side = rng.uniform(0.16, 0.3), rng.sign()
     center = (1.0 - radius, side * radius)
-    turn = _circle_part(center, radius, -0.5 * side, side * dice.uniform(0.6, 1.0))
+    turn = _circle_part(center, radius, -0.5 * side, side * rng.uniform(0.6, 1.0))
     return np.concatenate([[[0.0, 0.0]], turn])
 
 
-def corner(dice: Dice) -> np.ndarray:
+def corner(rng: StableRandom) -> np.ndarray:
     """Return two lines that meet, as in L and V."""
-    height = dice.uniform(0.5, 0.8) * dice.sign()
-    return np.array([[0.0, 0.0], [0.5 * dice.pick([1, 1, 1]), height], [1.0, 0.0]])
+    height = rng.uniform(0.5, 0.8) * rng.sign()
+    return np.array([[0.0, 0.0], [0.5 * rng.pick([1, 1, 1]), height], [1.0, 0.0]])
 
 
-def zigzag(dice: Dice) -> np.ndarray:
+def zigzag(rng: StableRandom) -> np.ndarray:
     """Return three lines, as in Z and N."""
-    height, side = dice.uniform(0.3, 0.5), dice.sign()
-    first = dice.uniform(0.0, 0.3)
+    height, side = rng.uniform(0.3, 0.5), rng.sign()
+    first = rng.uniform(0.0, 0.3)
     return np.array([[0.0, 0.0], [first, side * height], [1.0 - first, -side * height], [1.0, 0.0]])
 
 
-def teeth(dice: Dice) -> np.ndarray:
+def teeth(rng: StableRandom) -> np.ndarray:
     """Return two points side by side, as in W."""
-    height = dice.uniform(0.35, 0.55) * dice.sign()
+    height = rng.uniform(0.35, 0.55) * rng.sign()
     return np.array([[0.0, 0.0], [0.25, height], [0.5, 0.05], [0.75, height], [1.0, 0.0]])
 
 
-def wave(dice: Dice) -> np.ndarray:
+def wave(rng: StableRandom) -> np.ndarray:
     """Return a wave, as in S."""
     t = np.linspace(0.0, 1.0, 48)
-    turns = (1.0, 1.5)[dice.pick([3, 1])]
-    height = dice.uniform(0.22, 0.36) * dice.sign()
+    turns = (1.0, 1.5)[rng.pick([3, 1])]
+    height = rng.uniform(0.22, 0.36) * rng.sign()
     return np.stack([t, height * np.sin(2.0 * np.pi * turns * t)], axis=1)
 
 
-def bumps(dice: Dice) -> np.ndarray:
+def bumps(rng: StableRandom) -> np.ndarray:
     """Return two bumps side by side, as in m and 3."""
     t = np.linspace(0.0, 1.0, 65)
-    height = dice.uniform(0.35, 0.55) * dice.sign()
+    height = rng.uniform(0.35, 0.55) * rng.sign()
     return np.stack([t, height * np.abs(np.sin(2.0 * np.pi * t))], axis=1)
 
 
-def loop(dice: Dice) -> np.ndarray:
+def loop(rng: StableRandom) -> np.ndarray:
     """Return a line that crosses itself on its way, as in a Greek gamma."""
     t = np.linspace(0.0, 1.0, 64)
-    height, width = dice.uniform(0.6, 0.9) * dice.sign(), dice.uniform(0.28, 0.36)
+    height, width = rng.uniform(0.6, 0.9) * rng.sign(), rng.uniform(0.28, 0.36)
     x = t + width * np.sin(2.0 * np.pi * t)
     return np.stack([x, height * 0.5 * (1.0 - np.cos(2.0 * np.pi * t))], axis=1)
 
 
-def ring(dice: Dice) -> np.ndarray:
+def ring(rng: StableRandom) -> np.ndarray:
     """Return a closed oval, as in O."""
-    circle = _circle_part((0.5, 0.0), 0.5, 1.0, 2.0 * dice.sign())
-    return circle * np.array([1.0, dice.uniform(0.7, 1.0)])
+    circle = _circle_part((0.5, 0.0), 0.5, 1.0, 2.0 * rng.sign())
+    return circle * np.array([1.0, rng.uniform(0.7, 1.0)])
 
 
-def ring_with_tail(dice: Dice) -> np.ndarray:
+def ring_with_tail(rng: StableRandom) -> np.ndarray:
     """Return a ring that leaves in a line, as in 9."""
-    side = dice.sign()
+    side = rng.sign()
     circle = _circle_part((0.27, 0.0), 0.27, 0.0, side * 2.0)
-    return np.concatenate([circle, [[1.0, -side * dice.uniform(0.0, 0.25)]]])
+    return np.concatenate([circle, [[1.0, -side * rng.uniform(0.0, 0.25)]]])
 
 
-def curl(dice: Dice) -> np.ndarray:
+def curl(rng: StableRandom) -> np.ndarray:
     """Return a small spiral, as in @."""
-    side, growth = dice.sign(), np.linspace(0.25, 1.0, 48)[:, None]
-    spiral = growth * _circle_part((0.0, 0.0), 0.5, 0.0, side * dice.uniform(2.0, 2.6))
+    side, growth = rng.sign(), np.linspace(0.25, 1.0, 48)[:, None]
+    spiral = growth * _circle_part((0.0, 0.0), 0.5, 0.0, side * rng.uniform(2.0, 2.6))
     return spiral + np.array([0.5, 0.0])
 
 
-Movement = Callable[[Dice], np.ndarray]
+Movement = Callable[[StableRandom], np.ndarray]
 
 # How common each movement is. A lone plain stroke says too little to be a letter; an elaborate
 # movement in little room is a blot.
