@@ -74,6 +74,18 @@ def test_json_round_trip():
     assert set(json.loads(text)) == {field.name for field in fields(TrainingPlan)}
 
 
+def test_a_plan_written_by_an_earlier_version():
+    """As it stands in the packaged model's file; later settings take their defaults."""
+    plan = TrainingPlan.from_dict(
+        {
+            "regime": "FsPLL-nM", "n_way": 30, "n_shot": 5, "n_query": 15, "r": [1, 2], "p": 1.0,
+            "n_tasks": 100, "fresh": True, "epochs": 3, "tasks_per_step": 1, "optimizer": "adam",
+            "learning_rate": 0.001, "halve_every": 20, "metric": "euclidean", "seed": 0,
+        }
+    )  # fmt: skip
+    assert (plan.regime, plan.r, plan.held_out) == ("fspll-nm", (1, 2), 0)
+
+
 def test_a_strange_setting_is_named():
     with pytest.raises(InputError, match="a training plan has no setting 'n_ways'"):
         TrainingPlan.from_dict({"n_ways": 5})

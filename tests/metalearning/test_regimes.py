@@ -133,7 +133,7 @@ def test_the_confidence_is_a_constant(embedded, name):
     torch.testing.assert_close(torch.autograd.grad(loss, moving)[0], gradient)
 
 
-def test_pn_weighs_candidates_equally_and_fspll_rectifies(embedded):
+def test_pn_weights_candidates_equally_and_fspll_rectifies(embedded):
     candidates = torch.as_tensor(TASK.candidates)
     equal = solved(REGIMES.get("pn"), embedded).confidence
     assert torch.equal(equal, candidates.float())

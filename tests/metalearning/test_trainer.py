@@ -365,6 +365,24 @@ def test_a_state_with_something_missing(tmp_path, old, new, message):
         train(DATA, plan, tmp_path)
 
 
+def test_a_state_written_by_an_earlier_version(tmp_path):
+    """A regime in capitals, and without a setting that came later, is the same plan."""
+    plan = replace(PLAN, regime="leave-one-out")
+    train(DATA, plan, tmp_path / "whole")
+    with pytest.raises(CrashError):
+        train(DATA, plan, tmp_path / "cut", save_every=2, observers=(crash_at(7),))
+    tensors, metadata = state.FORMAT.read(tmp_path / "cut" / STATE)
+    metadata["plan"]["regime"] = "Leave-One-Out"
+    del metadata["plan"]["first_order"]
+    state.FORMAT.write(tmp_path / "cut" / STATE, tensors, metadata)
+    train(DATA, plan, tmp_path / "cut")
+    assert_same_run(tmp_path / "whole", tmp_path / "cut")
+    metadata["plan"]["regime"] = "of-another-package"
+    state.FORMAT.write(tmp_path / "cut" / STATE, tensors, metadata)
+    with pytest.raises(CheckpointError, match="a plan that cannot be used: there is no regime 'of"):
+        train(DATA, plan, tmp_path / "cut")
+
+
 def test_restart_forgets(tmp_path):
     train(DATA, replace(PLAN, seed=4), tmp_path / "old")
     train(DATA, PLAN, tmp_path / "new")

@@ -33,7 +33,7 @@ _CLASS_NAMES = ("classes", "class_names")
 def read_mat(path: Path, options: Options) -> Annotations:
     """Read ``data`` and ``partial_target`` of a ``.mat`` file.
 
-    The classes are called as ``options.classes`` says, in the order of the label matrix, or "0",
+    The classes are named by ``options.classes``, in the order of the label matrix, or "0",
     "1" and so on.
     """
     from fspll.datasets.partial_label import load_partial_label_mat

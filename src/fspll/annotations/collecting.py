@@ -24,7 +24,7 @@ _ROWS_SHOWN = 4
 
 @dataclass(frozen=True)
 class Options:
-    """What a caller says about a file; None where it is left to be found.
+    """What a caller specifies about a file; None where it is left to be found.
 
     Attributes
     ----------
@@ -65,7 +65,8 @@ class Opinion(NamedTuple):
     place : str
         Where it stands: "row 7".
     annotator : hashable
-        Who said so; None where the file does not tell, which is somebody else every time.
+        Who gave the labels; None where the file does not name anyone, and then every opinion
+        counts as another person's.
     file, text : str, optional
         The sample's picture and text.
     """
@@ -90,7 +91,7 @@ class _Samples:
         self.places: dict[int, list[str]] = {}  # of samples named more than once
         self.column: dict[str, int] = {}
         self.rows, self.columns = array("q"), array("q")
-        self.said: set[tuple[int, Hashable, int]] = set()
+        self.counted: set[tuple[int, Hashable, int]] = set()
 
     def add(self, opinion: Opinion) -> None:
         sample = self.number.setdefault(opinion.name, len(self.first))
@@ -105,9 +106,9 @@ class _Samples:
                 column = self._new_label(label, opinion.place)
             if opinion.annotator is not None:
                 vote = (sample, opinion.annotator, column)
-                if vote in self.said:
+                if vote in self.counted:
                     continue
-                self.said.add(vote)
+                self.counted.add(vote)
             self.rows.append(sample)
             self.columns.append(column)
 

@@ -171,7 +171,7 @@ class Described:
     texts: list[str] | None
 
     def opinion(self, row: int, labels: list[str], place: str, annotator: Any) -> Opinion:
-        """Return what somebody said about the sample of a row."""
+        """Return the labels that somebody gave to the sample of a row."""
         return Opinion(
             name=self.names[row],
             labels=labels,
@@ -195,7 +195,7 @@ def describe(grid: Grid, options: Options, unnamed: list[str] | None = None) -> 
         What to call the rows if no column names them; by default "row 7".
     """
     file = find_column(grid.header, options.file, FILE_NAMES, grid.source)
-    # A column that was named as the file's also names the sample, if nothing else was said.
+    # A column that was named as the file's also names the sample, if nothing else names it.
     known = SAMPLE_NAMES if options.file is None else (*SAMPLE_NAMES[:3], options.file)
     sample = find_column(grid.header, options.sample, known, grid.source)
     text = find_column(grid.header, options.text, (), grid.source)
@@ -231,7 +231,7 @@ def _candidate_columns(grid: Grid, options: Options) -> list[int]:
     columns = find_numbered(grid.header) if single is None else [single]
     if not columns:
         raise DataError(
-            f"{grid.source} has no column of candidates that can be told by its name (such as "
+            f"{grid.source} has no column of candidates that its name shows (such as "
             f"'candidates' or 'label'); {list_columns(grid.header)}; say which with candidates=..."
         )
     return columns
@@ -244,7 +244,7 @@ def _opinions(
     splitter: Splitter,
     who: list[str] | None,
 ) -> Iterator[Opinion]:
-    """Yield what each row says; in several columns, each is an annotator unless a column tells."""
+    """Yield the labels of each row; several columns are one annotator each, unless named."""
     for row, cells in enumerate(grid.rows):
         anything = False
         for column in columns:

@@ -57,8 +57,8 @@ def read_annotations(
 ) -> Annotations:
     r"""Read samples with candidate labels from a file or a folder.
 
-    What is not said is found: the format by the path's ending or the first character of the file,
-    the columns by their names. ``docs/formats.md`` shows every format with an example.
+    What is not specified is found: the format by the path's ending or the first character of the
+    file, the columns by their names. ``docs/formats.md`` shows every format with an example.
 
     Parameters
     ----------
@@ -102,13 +102,17 @@ def read_annotations(
 
     Examples
     --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from fspll.annotations import read_annotations
+    >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder) / "labels.csv"
     ...     _ = path.write_text("file,candidates\na.png,cat|lynx\nb.png,lynx\n")
     ...     found = read_annotations(path)
-    >>> found.names, found.classes, found.votes.toarray().tolist()
-    (('a.png', 'b.png'), ('cat', 'lynx'), [[1.0, 1.0], [0.0, 1.0]])
+    >>> found.names, found.classes
+    (('a.png', 'b.png'), ('cat', 'lynx'))
+    >>> found.candidates.names(0)
+    ['cat', 'lynx']
     """
     path = Path(path)
     options = Options(

@@ -27,7 +27,7 @@ class Annotations:
     origins : tuple of str
         Where each sample was read, for messages: "labels.csv, row 7".
     files : tuple of str, optional
-        The picture of each sample, as the file says it: relative to a folder, or absolute.
+        The picture of each sample, as written in the file: relative to a folder, or absolute.
     texts : tuple of str, optional
         The text of each sample.
     features : array of shape (n, m), optional

@@ -26,7 +26,7 @@ def find_delimiter(cells: Iterable[Any], where: str) -> str:
     Parameters
     ----------
     cells : iterable
-        The cells; those that are no text, or a written list, say nothing.
+        The cells; those that are not text, and written lists, are left out.
     where : str
         File and column, for messages.
 

@@ -57,9 +57,9 @@ def read_text(path: Path, encoding: str | None, place_of: Callable[[str], str]) 
     path : Path
         The file.
     encoding : str or None
-        How it is encoded. None: as its byte-order mark says, or else UTF-8.
+        How it is encoded. None: by its byte-order mark, or else UTF-8.
     place_of : callable
-        Given the text before a bad character, says where that is: ``"row 7"``.
+        From the text before a bad character to where that is: ``"row 7"``.
     """
     content = read_bytes(path)
     if content.startswith(_ZIP):

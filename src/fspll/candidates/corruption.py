@@ -41,9 +41,11 @@ def corrupt(
 
     Examples
     --------
-    >>> rng = np.random.default_rng(0)
-    >>> corrupt(["a", "b", "c"], p=1, r=2, rng=rng).sizes.tolist()
-    [3, 3, 3]
+    >>> import numpy as np
+    >>> from fspll import corrupt
+    >>> sets = corrupt(["a", "b", "c", "d"], p=0.5, r=1, rng=np.random.default_rng(0))
+    >>> sorted(sets.sizes.tolist())
+    [1, 1, 2, 2]
     """
     truth = Candidates.from_labels(labels, classes)
     columns = truth.matrix.indices.astype(np.int64)

@@ -1,7 +1,7 @@
 """What a candidate set is: read in any shape, validated once.
 
-A candidate set is not a multi-label target: exactly one of the candidates is true, and nobody said
-which. Shapes: n samples, l classes; a mask is ``(n, l)`` bool.
+A candidate set is not a multi-label target: exactly one of the candidates is true, and it is not
+known which. Shapes: n samples, l classes; a mask is ``(n, l)`` bool.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ class Candidates:
 
     Examples
     --------
+    >>> from fspll import Candidates
     >>> sets = Candidates.read([{"alpha", "beta"}, {"beta"}])
     >>> sets.classes.tolist(), sets.mask.astype(int).tolist()
     (['alpha', 'beta'], [[1, 1], [0, 1]])

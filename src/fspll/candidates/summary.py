@@ -1,4 +1,4 @@
-"""Summary figures of candidate sets: how ambiguous they are, and what they can never tell apart.
+"""Summary figures of candidate sets: how ambiguous they are, and which labels they cannot separate.
 
 Shapes: n samples, l classes.
 """
@@ -17,7 +17,7 @@ class Summary:
     """Figures of a collection of candidate sets; ``print`` it to read it.
 
     ``always_together`` lists groups of labels that occur in exactly the same sets: nothing in the
-    candidate sets can ever tell them apart.
+    candidate sets separates them.
     """
 
     n_samples: int

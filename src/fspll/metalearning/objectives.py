@@ -97,7 +97,8 @@ def leave_one_out_support(log_p: Tensor, left: Tensor, candidates: Tensor) -> Te
 
     Learns from candidate sets and nothing else: it uses what the paper allows, the support's
     candidates, but as evidence (the truth is inside) instead of through the model's own guess.
-    A sample whose candidates are all its own (nobody else has them) says nothing and is skipped.
+    A sample whose candidates are all its own (nobody else has them) carries no information and is
+    skipped.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ OPTIMIZERS = ("adam", "sgd")
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """What to meta-train and how; the defaults are the paper's where it says, but for the regime.
+    """What to meta-train and how; defaults are the paper's where it states them, except the regime.
 
     Attributes
     ----------
