@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 from fspll._common.version import __version__
 
 if TYPE_CHECKING:
+    from fspll.annotations import read_annotations
     from fspll.candidates import Candidates, corrupt
     from fspll.classifier import FsPLLClassifier
     from fspll.diagnosis import Diagnosis, diagnose
+    from fspll.labeling import Labeling, label
     from fspll.rectifiers.paper import Rectified, Settings, rectify
     from fspll.tasks import TaskSettings, TaskSource
 
@@ -28,12 +30,15 @@ _HOME = {
     "Candidates": "fspll.candidates",
     "Diagnosis": "fspll.diagnosis",
     "FsPLLClassifier": "fspll.classifier",
+    "Labeling": "fspll.labeling",
     "Rectified": "fspll.rectifiers.paper",
     "TaskSettings": "fspll.tasks",
     "Settings": "fspll.rectifiers.paper",
     "TaskSource": "fspll.tasks",
     "corrupt": "fspll.candidates",
     "diagnose": "fspll.diagnosis",
+    "label": "fspll.labeling",
+    "read_annotations": "fspll.annotations",
     "rectify": "fspll.rectifiers.paper",
 }
 
@@ -41,6 +46,7 @@ __all__ = [
     "Candidates",
     "Diagnosis",
     "FsPLLClassifier",
+    "Labeling",
     "Rectified",
     "TaskSettings",
     "Settings",
@@ -48,6 +54,8 @@ __all__ = [
     "__version__",
     "corrupt",
     "diagnose",
+    "label",
+    "read_annotations",
     "rectify",
 ]
 

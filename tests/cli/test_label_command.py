@@ -10,7 +10,6 @@ from PIL import Image
 
 from fspll.annotations import read_annotations, read_answers
 from fspll.candidates import corrupt
-from fspll.cli import label as command
 from fspll.datasets import load_glyphs
 from fspll.labeling import load_model
 
@@ -28,12 +27,12 @@ def pages(monkeypatch):
     """Note the pages that are asked for, and write something small in their place."""
     asked = []
 
-    def write(result, path, pictures):
-        asked.append((result, pictures))
+    def write(result, path):
+        asked.append((result, result.pictures))
         path.write_text("<html></html>", encoding="utf-8")
 
     monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setattr(command, "_reporter", lambda: write)
+    monkeypatch.setattr("fspll.labeling.saving.write_report", write)
     return asked
 
 

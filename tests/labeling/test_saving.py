@@ -26,15 +26,9 @@ def rows(path):
 
 
 def test_what_is_written(found, tmp_path):
-    pages = []
-
-    def report(result, path, pictures):
-        pages.append((result, pictures))
-        path.write_text("page")
-
     out = tmp_path / "new" / "out"
-    found.save(out, report=report)
-    assert pages == [(found, None)]
+    found.save(out)
+    assert "5 samples got one label each" in (out / "report.html").read_text(encoding="utf-8")
     names = sorted(path.name for path in out.iterdir())
     assert names == ["labels.csv", "model.fspll", "report.html", "review.csv"]
     header, *body = rows(out / "labels.csv")
@@ -46,6 +40,12 @@ def test_what_is_written(found, tmp_path):
     assert again.names == found.names
     assert again.classes == tuple(found.classes.tolist())
     assert (again.votes.toarray() > 0).tolist() == found.candidates.mask.tolist()
+
+
+def test_the_report_can_be_left_out(found, tmp_path):
+    found.save(tmp_path, report=False)
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["labels.csv", "model.fspll", "review.csv"]
 
 
 def test_no_cell_is_a_formula(found, tmp_path):

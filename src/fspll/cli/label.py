@@ -96,7 +96,7 @@ def label(
             device=device,
             progress=progress,
         )
-    result.save(folder, overwrite=overwrite, report=_reporter())
+    result.save(folder, overwrite=overwrite)
     _show(result, folder, told, context.command)
 
 
@@ -130,12 +130,6 @@ class encoding_bar:  # noqa: N801 - used as a function
 
     def __exit__(self, *_: Any) -> None:
         self.bar.stop()
-
-
-def _reporter() -> Any:
-    from fspll.labeling.report.page import write_report
-
-    return write_report
 
 
 # -------------------------------------------------------------------- what a person reads

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -17,9 +17,6 @@ from fspll.classifier import FsPLLClassifier
 from fspll.embeddings import Unreadable
 from fspll.labeling.reasons import Undecided
 from fspll.labeling.review import Question
-
-if TYPE_CHECKING:
-    from fspll.labeling.saving import Reporter
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,10 +123,10 @@ class Labeling:
         """The share of right labels to expect: the mean confidence."""
         return float(self.confidence.mean())
 
-    def save(
-        self, folder: Path | str, *, overwrite: bool = False, report: Reporter | None = None
-    ) -> None:
-        """Write ``labels.csv``, ``review.csv``, ``answers.csv`` and the model into a folder.
+    def save(self, folder: Path | str, *, overwrite: bool = False, report: bool = True) -> None:
+        """Write ``labels.csv``, ``review.csv``, the model and ``report.html`` into a folder.
+
+        With answers of a person there is also ``answers.csv``, which the next run reads again.
 
         Parameters
         ----------
@@ -137,9 +134,18 @@ class Labeling:
             Made if it does not exist. An earlier result is replaced file by file, each whole.
         overwrite : bool, default=False
             Also write into a folder that holds other things; files of other names stay.
-        report : callable, optional
-            Called as ``report(labeling, path, pictures)`` to write ``report.html``; see
-            ``fspll.labeling.report.page.write_report``.
+        report : bool, default=True
+            Write ``report.html``: one page with the samples, a map and what to ask a person.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from fspll import label
+        >>> found = label(([[0.0], [0.1], [5.0]], [{"a", "b"}, {"a"}, {"b"}]))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     found.save(folder)
+        ...     print(*sorted(path.name for path in Path(folder).iterdir()))
+        labels.csv model.fspll report.html review.csv
         """
         from fspll.labeling.saving import save
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fspll._common.errors import DataError
 from fspll.annotations.writing import join_candidates, write_table
 from fspll.classifier import FsPLLClassifier
 from fspll.embeddings import TEXT, load_embedding
+from fspll.labeling.report import write_report
+from fspll.labeling.result import Labeling
 from fspll.modelfile import FORMAT
-
-if TYPE_CHECKING:
-    from fspll.labeling.result import Labeling
 
 LABELS, REVIEW, ANSWERS, MODEL, REPORT = (
     "labels.csv",
@@ -36,13 +35,7 @@ REVIEW_COLUMNS = (
 )
 
 
-# Writes a result as a page: report(labeling, path, pictures).
-Reporter = Callable[["Labeling", Path, "Sequence[Path] | None"], None]
-
-
-def save(
-    labeling: Labeling, folder: Path, *, overwrite: bool = False, report: Reporter | None = None
-) -> None:
+def save(labeling: Labeling, folder: Path, *, overwrite: bool = False, report: bool = True) -> None:
     """Write everything a result consists of, each file whole; see :meth:`Labeling.save`."""
     check_folder(folder, overwrite=overwrite)
     if labeling.answers:
@@ -51,8 +44,8 @@ def save(
     labeling.classifier.save(folder / MODEL)
     write_table(folder / LABELS, LABEL_COLUMNS, _label_rows(labeling))
     write_table(folder / REVIEW, REVIEW_COLUMNS, _review_rows(labeling))
-    if report is not None:
-        report(labeling, folder / REPORT, labeling.pictures)
+    if report:
+        write_report(labeling, folder / REPORT)
 
 
 def check_folder(folder: Path, *, overwrite: bool = False) -> None:
