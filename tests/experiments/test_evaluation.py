@@ -9,11 +9,13 @@ import pytest
 import torch
 
 from fspll._common.errors import InputError
+from fspll.candidates.observed import Observed
 from fspll.classifier import FsPLLClassifier
 from fspll.experiments import evaluation
 from fspll.experiments.evaluation import METHODS, PrototypeMethod, score_tasks
-from fspll.rectifiers.evidence import EvidenceSettings
-from fspll.rectifiers.paper import METRICS, Settings, rectify
+from fspll.rectifiers import EqualWeights, EvidenceRule, FsPLLRule, rectify
+from fspll.rectifiers.base import resolve_neighbors
+from fspll.rectifiers.equations import METRICS
 from fspll.tasks import Tasks, TaskSettings, TaskSource
 
 LABELS = np.repeat(np.arange(15), 12)
@@ -48,6 +50,13 @@ def one_by_one(features, batch, settings):
     return np.array(query).T, np.array(support).T
 
 
+def rule_of(method, n_neighbors):
+    """Return the paper's rule with the number of neighbors spelled out."""
+    if isinstance(method.rectifier, EqualWeights):
+        return FsPLLRule(n_iterations=0, metric=method.rectifier.metric)
+    return replace(method.rectifier, n_neighbors=n_neighbors)
+
+
 def accuracy(score, truth):
     """Share of rows whose true label alone has the best score, and share where it is among them."""
     best = score >= score.max(axis=1, keepdims=True) - 1e-9
@@ -65,10 +74,10 @@ def assert_between(values, limits):
 @pytest.mark.parametrize("n_shot", [1, 4])
 def test_a_batch_against_task_by_task(features, name, metric, n_shot):
     method = METHODS[name]
-    method = replace(method, settings=replace(method.settings, metric=metric))
+    method = replace(method, rectifier=replace(method.rectifier, metric=metric))
     batch = tasks(n_shot=n_shot)
     scores = score_tasks(features, batch, method)
-    query, support = one_by_one(features, batch, method.settings_for(n_shot))
+    query, support = one_by_one(features, batch, rule_of(method, n_shot - 1))
     assert scores.query_accuracy.shape == scores.support_accuracy.shape == (12,)
     assert_between(scores.query_accuracy, query)
     assert_between(scores.support_accuracy, support)
@@ -106,13 +115,13 @@ def test_the_size_of_the_parts_does_not_matter(monkeypatch, features, features_a
     batch = tasks(n=7)
     whole = score_tasks(features, batch, METHODS["FsPLL"])
     sizes = []
-    work = evaluation.rectify
+    work = FsPLLRule.fit
 
-    def count(e, *args):
+    def count(self, e, *args):
         sizes.append(len(e))
-        return work(e, *args)
+        return work(self, e, *args)
 
-    monkeypatch.setattr(evaluation, "rectify", count)
+    monkeypatch.setattr(FsPLLRule, "fit", count)
     monkeypatch.setattr(evaluation, "_FEATURES_AT_ONCE", features_at_once)
     parts = score_tasks(features, batch, METHODS["FsPLL"])
     np.testing.assert_array_equal(parts.query_accuracy, whole.query_accuracy)
@@ -123,20 +132,20 @@ def test_the_size_of_the_parts_does_not_matter(monkeypatch, features, features_a
 def test_the_methods_are_the_papers():
     assert list(METHODS) == ["PN", "FsPLL-nM", "FsPLL", "Evidence"]
     assert all(name == method.name for name, method in METHODS.items())
-    assert METHODS["PN"].settings_for(5).n_iterations == 0
-    assert METHODS["FsPLL"].settings_for(5) == Settings(4, 0.5, 10, "euclidean")
-    assert METHODS["FsPLL-nM"].settings_for(5) == Settings(4, 0.0, 10, "euclidean")
-    assert METHODS["Evidence"].settings_for(5) == EvidenceSettings(4, 10, balance=False)
-    assert METHODS["FsPLL"].settings_for(1).n_neighbors == 0
-    assert METHODS["FsPLL"].settings_for(10).n_neighbors == 9
+    assert METHODS["PN"].rectifier == EqualWeights("euclidean")
+    assert METHODS["FsPLL"].rectifier == FsPLLRule("auto", 0.5, 10, "euclidean")
+    assert METHODS["FsPLL-nM"].rectifier == FsPLLRule("auto", 0.0, 10, "euclidean")
+    assert METHODS["Evidence"].rectifier == EvidenceRule("auto", 10, class_balance=False)
+    for n_shot in (1, 2, 4):  # the paper's choice: one less than the shots
+        batch = torch.as_tensor(tasks(n_shot=n_shot).candidates)
+        assert resolve_neighbors("auto", Observed(batch)) == n_shot - 1
 
 
 def test_a_number_of_neighbors_of_ones_own(features):
-    method = PrototypeMethod("mine", Settings(), n_neighbors=2)
-    assert method.settings_for(10).n_neighbors == 2
+    method = PrototypeMethod("mine", FsPLLRule(n_neighbors=2))
     batch = tasks()
-    expected, _ = one_by_one(features, batch, Settings(n_neighbors=2))
-    other, _ = one_by_one(features, batch, Settings(n_neighbors=3))
+    expected, _ = one_by_one(features, batch, FsPLLRule(n_neighbors=2))
+    other, _ = one_by_one(features, batch, FsPLLRule(n_neighbors=3))
     assert_between(score_tasks(features, batch, method).query_accuracy, expected)
     assert (expected != other).any()  # or k would not matter here
 

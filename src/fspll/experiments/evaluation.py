@@ -5,7 +5,7 @@ Shapes: B tasks, n support samples, q queries, l classes, m features.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -13,12 +13,12 @@ import torch
 from torch import Tensor, nn
 
 from fspll._common.errors import InputError
+from fspll.candidates.observed import Observed
 from fspll.datasets import ImageSet
 from fspll.embeddings import image_tensor
 from fspll.experiments.statistics import calibration_error
 from fspll.metalearning.maml import solve_task
-from fspll.rectifiers.evidence import EvidenceSettings, weigh_evidence
-from fspll.rectifiers.paper import Settings, class_probabilities, distances, rectify
+from fspll.rectifiers import EqualWeights, EvidenceRule, FsPLLRule, Rectifier
 from fspll.tasks import Tasks
 
 _FEATURES_AT_ONCE = 1 << 26  # gathered support and query features, 256 MB in float32
@@ -26,23 +26,12 @@ _FEATURES_AT_ONCE = 1 << 26  # gathered support and query features, 256 MB in fl
 
 @dataclass(frozen=True)
 class PrototypeMethod:
-    """A way to get prototypes from candidate sets, for tasks of any number of shots.
-
-    ``n_neighbors`` is k of Eq. (3); None takes the paper's choice, one less than the shots.
-    """
+    """A rectifier on few-shot tasks of any number of shots."""
 
     name: str
-    settings: Settings | EvidenceSettings
-    n_neighbors: int | None = None
+    rectifier: Rectifier
 
-    def settings_for(self, n_shot: int) -> Settings | EvidenceSettings:
-        """Return the settings for tasks of ``n_shot`` support samples a class."""
-        k = n_shot - 1 if self.n_neighbors is None else self.n_neighbors
-        return replace(self.settings, n_neighbors=k)
-
-    def solve(
-        self, support: Tensor, candidates: Tensor, query: Tensor, n_shot: int
-    ) -> tuple[Tensor, Tensor]:
+    def solve(self, support: Tensor, candidates: Tensor, query: Tensor) -> tuple[Tensor, Tensor]:
         """Return the probabilities of the support's candidates and of the queries' classes.
 
         Parameters
@@ -50,31 +39,21 @@ class PrototypeMethod:
         support : Tensor of shape (B, n, m)
         candidates : bool Tensor of shape (B, n, l)
         query : Tensor of shape (B, q, m)
-        n_shot : int
 
         Returns
         -------
         support_probabilities : Tensor of shape (B, n, l)
         query_probabilities : Tensor of shape (B, q, l)
         """
-        settings = self.settings_for(n_shot)
-        if isinstance(settings, EvidenceSettings):
-            posterior = weigh_evidence(support, candidates, settings)
-            return posterior.confidence, posterior.model.probabilities(query)
-        rectified = rectify(support, candidates, settings)
-        confidence = rectified.confidence
-        away = distances(query, rectified.prototypes, settings.metric)
-        return (
-            confidence / confidence.sum(dim=-1, keepdim=True).clamp_min(1e-30),
-            class_probabilities(away, rectified.present),
-        )
+        fitted = self.rectifier.fit(support, Observed(candidates))
+        return fitted.confidence, fitted.predict_proba(query)
 
 
 METHODS = {
-    "PN": PrototypeMethod("PN", Settings(n_iterations=0)),
-    "FsPLL-nM": PrototypeMethod("FsPLL-nM", Settings(manifold_weight=0.0)),
-    "FsPLL": PrototypeMethod("FsPLL", Settings()),
-    "Evidence": PrototypeMethod("Evidence", EvidenceSettings()),
+    "PN": PrototypeMethod("PN", EqualWeights()),
+    "FsPLL-nM": PrototypeMethod("FsPLL-nM", FsPLLRule(manifold_weight=0.0)),
+    "FsPLL": PrototypeMethod("FsPLL", FsPLLRule()),
+    "Evidence": PrototypeMethod("Evidence", EvidenceRule()),
 }
 
 
@@ -110,8 +89,6 @@ def score_tasks(features: Tensor, tasks: Tasks, method: PrototypeMethod) -> Scor
     """
     if tasks.support.ndim != 2 or not tasks.query.shape[1]:
         raise InputError("score_tasks needs a batch of tasks with queries")
-    n_way = tasks.candidates.shape[-1]
-    n_shot = tasks.support.shape[1] // n_way
     per_task = (tasks.support.shape[1] + tasks.query.shape[1]) * features.shape[1]
     at_once = max(1, _FEATURES_AT_ONCE // per_task)
     truths = [torch.from_numpy(t) for t in (tasks.support_labels, tasks.query_labels)]
@@ -123,7 +100,6 @@ def score_tasks(features: Tensor, tasks: Tasks, method: PrototypeMethod) -> Scor
             features[torch.from_numpy(tasks.support[part])],
             torch.from_numpy(tasks.candidates[part]).to(features.device),
             features[torch.from_numpy(tasks.query[part])],
-            n_shot,
         )
         for probabilities, truth, hit, confidence in zip(solved, truths, hits, sure, strict=True):
             best = probabilities.cpu().max(dim=-1)

@@ -10,7 +10,7 @@ import multiprocessing
 import os
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -29,7 +29,6 @@ from fspll.experiments.evaluation import METHODS, PrototypeMethod, Scores, score
 from fspll.experiments.features import embed_images
 from fspll.experiments.reproduce.jobs import NetworkJob, ScoreJob
 from fspll.metalearning.trainer import MODEL, train
-from fspll.rectifiers.paper import Settings
 from fspll.tasks import Tasks, TaskSource
 
 _CALIBRATED_ON = 512  # pictures that set an untrained network's batch statistics
@@ -118,12 +117,10 @@ def _scores(job: ScoreJob, tasks: Tasks, out: Path) -> Scores:
 
 def _varied(job: ScoreJob) -> PrototypeMethod:
     method = METHODS[job.method]
-    if job.n_neighbors is not None:
-        method = replace(method, n_neighbors=job.n_neighbors)
-    if job.manifold_weight is not None and isinstance(method.settings, Settings):
-        settings = replace(method.settings, manifold_weight=job.manifold_weight)
-        method = replace(method, settings=settings)
-    return method
+    varied = {"n_neighbors": job.n_neighbors, "manifold_weight": job.manifold_weight}
+    known = {field.name for field in fields(method.rectifier)}
+    asked = {name: value for name, value in varied.items() if value is not None and name in known}
+    return replace(method, rectifier=replace(method.rectifier, **asked))
 
 
 @lru_cache(maxsize=32)

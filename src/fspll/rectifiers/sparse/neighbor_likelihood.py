@@ -22,8 +22,8 @@ _FIRST = 0.5
 _RANGE = (1e-3, 1 - 1e-3)
 
 
-def neighbors_say(entries: Entries, neighbors: Neighbors) -> np.ndarray:
-    """Log-likelihood of the neighbors' sets for every entry, up to a constant a sample, (z,).
+def neighbor_log_likelihood(entries: Entries, neighbors: Neighbors) -> np.ndarray:
+    """Log-likelihood of the neighbors' sets for every entry, up to a constant per sample, (z,).
 
     A neighbor j of i at distance level t shares its class with probability rho_t. If so, its set
     holds the true label y of i. If not, its set is any one that shares a label with i's, as all
