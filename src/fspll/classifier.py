@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -304,7 +305,16 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
     def make_rectifier(self) -> Rectifier:
         """Return the rectifier that the parameters ask for; raise where they cannot be used."""
         check_probability("reject", self.reject)
-        return make_rectifier(self.rectifier, {name: getattr(self, name) for name in SHORTCUTS})
+        given = {name: getattr(self, name) for name in SHORTCUTS}
+        if isinstance(self.rectifier, Rectifier):
+            usual = signature(FsPLLClassifier).parameters
+            for name, value in given.items():
+                if value != usual[name].default:
+                    raise InputError(
+                        f"{name} is set beside a rectifier with settings of its own; set it there, "
+                        f"as in rectifier={type(self.rectifier).__name__}({name}=...)"
+                    )
+        return make_rectifier(self.rectifier, given)
 
     def load_encoder(self) -> Embedding:
         """Return what embeds samples; it is loaded once per ``embedding`` and ``device``.

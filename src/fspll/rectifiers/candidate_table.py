@@ -41,12 +41,12 @@ class CandidateTable:
         """Return the candidates' entries of (B, n, l) or (B, 1, l) values."""
         return dense.expand(self.shape).gather(-1, self.label)
 
-    def widen(self, belief: Tensor) -> Tensor:
-        """Return (B, n, l) beliefs, zero off the candidates."""
-        return belief.new_zeros(self.shape).scatter_add_(-1, self.label, belief)
+    def widen(self, confidence: Tensor) -> Tensor:
+        """Return (B, n, l) confidences, zero off the candidates."""
+        return confidence.new_zeros(self.shape).scatter_add_(-1, self.label, confidence)
 
     def softmax(self, score: Tensor) -> Tensor:
-        """Return (B, n, w) beliefs, zero where there is no candidate."""
+        """Return (B, n, w) confidences, zero where there is no candidate."""
         if self.ragged:
             score = score.masked_fill(~self.real, -torch.inf)
         return score.softmax(dim=-1)

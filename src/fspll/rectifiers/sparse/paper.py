@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from fspll.rectifiers.sparse.entries import Entries, checked_embeddings, tell
+from fspll.rectifiers.sparse.entries import Entries, checked_embeddings, report
 from fspll.rectifiers.sparse.grouped_neighbors import Neighbors, nearest_in_groups
 
 
@@ -68,7 +68,7 @@ def rectify_sparse(
     if spread and n_iterations > 0:
         neighbors = nearest_in_groups(e, entries, n_neighbors, seed)
         share = _shares(entries, neighbors, manifold_weight)
-    tell(progress, "neighbors")
+    report(progress, "neighbors")
     # A common shift changes nothing here and keeps float32 exact far from the origin.
     center = e.mean(axis=0, dtype=np.float64).astype(e.dtype)
     e = e - center
@@ -83,7 +83,7 @@ def rectify_sparse(
         scaled = np.exp(log_q - largest[entries.label])
         if share is not None:
             scaled = scaled + share @ scaled
-        tell(progress, "round")
+        report(progress, "round")
     prototypes = _means(e, entries, scaled) + center
     present = entries.class_sizes > 0
     prototypes[~present] = 0
