@@ -287,7 +287,8 @@ def test_a_label_that_nobody_may_have_any_more_is_dropped(annotate):
 
 def test_many_samples_are_labeled_without_rounds(monkeypatch, blobs, annotate):
     """What is large is set low, so that the sparse road is taken by few."""
-    monkeypatch.setattr("fspll.rectifiers.base.DENSE_ENTRIES", 10)
+    for module in ("classifier", "labeling.pipeline"):
+        monkeypatch.setattr(f"fspll.{module}.is_large", lambda n, n_classes: True)
     X, sets = blobs
     names = [sets.names(row) for row in range(20)]
     names[0] = [*names[0], names[0][0]]

@@ -16,8 +16,7 @@ from fspll._common.errors import InputError
 from fspll.embeddings import network_for_images
 from fspll.metalearning import REGIMES, objectives
 from fspll.metalearning.plan import TrainingPlan
-from fspll.rectifiers import FsPLLRule, rectify
-from fspll.rectifiers.equations import class_prototypes, distances
+from fspll.rectifiers.paper import Settings, class_prototypes, distances, rectify
 from fspll.tasks import Tasks
 
 
@@ -92,13 +91,13 @@ class Solved(NamedTuple):
         )
 
 
-def solve(view: View, rectifier: FsPLLRule | None, metric: str) -> Solved:
+def solve(view: View, rectifier: Settings | None, metric: str) -> Solved:
     """Rectify the support's confidence and compute the prototypes, Eq. (1) to (3).
 
     Parameters
     ----------
     view : View
-    rectifier : FsPLLRule, optional
+    rectifier : Settings, optional
         None gives every candidate the same weight.
     metric : {"euclidean", "sqeuclidean"}
     """
