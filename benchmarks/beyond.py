@@ -25,10 +25,10 @@ from fspll._common.files import user_cache_dir
 from fspll.datasets import ImageSet, load_mini_imagenet, load_omniglot
 from fspll.diagnosis import ceiling
 from fspll.embeddings import Encoder, load_embedding
-from fspll.experiments import methods
+from fspll.experiments import evaluation
 from fspll.experiments.corruption import Corruption
+from fspll.experiments.evaluation import METHODS, Scores, score_tasks
 from fspll.experiments.features import embed_images
-from fspll.experiments.methods import METHODS, Prototypes, Samples, Scores
 from fspll.experiments.reproduce.published import omniglot as printed
 from fspll.experiments.statistics import signed_rank_p, summarize
 from fspll.rectifiers import assignment, evidence, pairwise, paper
@@ -39,15 +39,15 @@ RESULTS = Path(__file__).parents[1] / "results"
 
 def scored(features: torch.Tensor, tasks: Tasks, method: str, name: str) -> Scores:
     """Score tasks, or take the scores of an earlier run of the same code on the same data."""
-    digest = hashlib.sha256(f"{name} {METHODS.get(method)} {__version__}".encode())
-    for module in (evidence, assignment, paper, pairwise, methods):
+    digest = hashlib.sha256(f"{name} {METHODS[method]} {__version__}".encode())
+    for module in (evidence, assignment, paper, pairwise, evaluation):
         digest.update(Path(str(module.__file__)).read_bytes())
     digest.update(features[:: max(1, len(features) // 500)].numpy().tobytes())
     path = user_cache_dir() / "scores" / f"{digest.hexdigest()[:32]}.npz"
     if path.exists():
         with np.load(path, allow_pickle=False) as kept:
             return Scores(kept["query"], kept["support"], float(kept["q"]), float(kept["s"]))
-    score = METHODS.get(method).score(Samples(features=features), tasks)
+    score = score_tasks(features, tasks, METHODS[method])
     path.parent.mkdir(parents=True, exist_ok=True)
     np.savez(
         path,
@@ -198,10 +198,7 @@ def run_photos(args: argparse.Namespace) -> None:
                 rows.append(
                     {"kind": "even", "data": "photos", "n_way": n_way, "n_shot": n_shot, "r": r}
                     | against_paper(
-                        *(
-                            METHODS.get(name).score(Samples(features=features), tasks)
-                            for name in ("Evidence", "FsPLL")
-                        )
+                        *(score_tasks(features, tasks, METHODS[m]) for m in ("Evidence", "FsPLL"))
                     )
                 )
                 print(json.dumps(rows[-1]), flush=True)
@@ -254,12 +251,11 @@ def one_by_one(
     query, support = [], []
     for task in corruption.tasks(source, n_tasks):
         n_shot = max(1, round(len(task.support) / source.settings.n_way))
-        solver = METHODS.get(method)
-        assert isinstance(solver, Prototypes)
-        known, asked = solver.with_settings(n_neighbors=n_shot - 1).solve(
+        known, asked = METHODS[method].solve(
             features[torch.from_numpy(task.support)][None],
             torch.from_numpy(task.candidates)[None],
             features[torch.from_numpy(task.query)][None],
+            n_shot,
         )
         support.append((known[0].argmax(-1).numpy() == task.support_labels).mean())
         query.append((asked[0].argmax(-1).numpy() == task.query_labels).mean())

@@ -103,18 +103,18 @@ class Stopwatch:
 
 
 def solve(rule: str, features: Any, candidates: Any, progress: Any = None) -> Any:
-    from fspll.rectifiers.evidence import EvidenceSettings
-    from fspll.rectifiers.paper import Settings
-    from fspll.rectifiers.sparse import rectify_sparse, weigh_evidence_sparse
+    from fspll.rectifiers import EvidenceRule, FsPLLRule
+    from fspll.rectifiers.sparse.evidence import infer_labels_sparse
+    from fspll.rectifiers.sparse.paper import rectify_sparse
 
     if rule == "evidence":
-        chosen = EvidenceSettings(NEIGHBORS)
-        return weigh_evidence_sparse(features, candidates, chosen, progress=progress)
-    return rectify_sparse(features, candidates, Settings(NEIGHBORS), progress=progress)
+        chosen = EvidenceRule(NEIGHBORS)
+        return infer_labels_sparse(features, candidates, chosen, progress=progress)
+    return rectify_sparse(features, candidates, FsPLLRule(NEIGHBORS), progress=progress)
 
 
 def right_share(confidence: sparse.csr_array, truth: np.ndarray) -> float:
-    from fspll.rectifiers.sparse import best_labels
+    from fspll.rectifiers.sparse.entries import best_labels
 
     return round(float((best_labels(confidence) == truth).mean()), 4)
 
@@ -162,16 +162,15 @@ def measure_quality(shape: str, n: int, n_classes: int, noise: float) -> dict[st
     """Share of right labels of the dense rules and of these, averaged over three problems."""
     import torch
 
-    from fspll.rectifiers.evidence import EvidenceSettings, weigh_evidence
-    from fspll.rectifiers.paper import Settings, rectify
+    from fspll.rectifiers import EvidenceRule, FsPLLRule, infer_labels, rectify
 
     rights = []
     for seed in range(3):
         features, candidates, truth = make_problem(n, n_classes, noise, shape, seed)
         e, sets = torch.from_numpy(features), torch.from_numpy(candidates.toarray())
         dense = [
-            rectify(e, sets, Settings(NEIGHBORS)).confidence,
-            weigh_evidence(e, sets, EvidenceSettings(NEIGHBORS)).confidence,
+            rectify(e, sets, FsPLLRule(NEIGHBORS)).confidence,
+            infer_labels(e, sets, EvidenceRule(NEIGHBORS)).confidence,
         ]
         right = [(c.argmax(dim=-1).numpy() == truth).mean() for c in dense]
         right += [

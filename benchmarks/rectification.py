@@ -20,9 +20,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from fspll import Settings, rectify
+from fspll import rectify
 from fspll.candidates import corrupt_mask
-from fspll.rectifiers.evidence import EvidenceSettings, weigh_evidence
+from fspll.rectifiers import EvidenceRule, FsPLLRule, infer_labels
 
 
 def make_tasks(n_tasks: int, n_way: int, n_shot: int, m: int, r: int) -> tuple[torch.Tensor, ...]:
@@ -46,7 +46,7 @@ def measure(
 ) -> dict[str, float | int | str]:
     """Time one call, one task at a time, and the plain equations, in turns."""
     embeddings, candidates = make_tasks(n_tasks, n_way, n_shot, m, r)
-    settings = Settings(n_neighbors=n_shot - 1)
+    settings = FsPLLRule(n_neighbors=n_shot - 1)
     some = min(n_tasks, 100)  # one task at a time needs no more to be timed
     ways: dict[str, Callable[[], object]] = {
         "one_call_s": lambda: rectify(embeddings, candidates, settings),
@@ -56,8 +56,8 @@ def measure(
         "equations_one_call_s": lambda: rectify(
             embeddings, candidates, settings, engine="equations"
         ),
-        "evidence_one_call_s": lambda: weigh_evidence(
-            embeddings, candidates, EvidenceSettings(n_shot - 1)
+        "evidence_one_call_s": lambda: infer_labels(
+            embeddings, candidates, EvidenceRule(n_shot - 1)
         ),
     }
     best = dict.fromkeys(ways, float("inf"))

@@ -16,22 +16,14 @@ import torch
 from PIL import Image
 from scipy.io import savemat
 
-from fspll import (
-    Candidates,
-    FsPLLClassifier,
-    Settings,
-    TaskSettings,
-    TaskSource,
-    corrupt,
-    diagnose,
-    rectify,
-)
+from fspll import Candidates, FsPLLClassifier, TaskSettings, TaskSource, corrupt, diagnose, rectify
 from fspll._common.devices import choose_device
 from fspll._common.errors import FsPLLError, MissingPackageError
 from fspll.baselines import PALOC, PLAGGD, PLECOC, PLKNN, PLLEAF
 from fspll.cli.main import main
 from fspll.datasets import load_image_folder, load_partial_label_mat
 from fspll.embeddings import InputSpec, build_network, load_checkpoint, save_checkpoint
+from fspll.rectifiers import FsPLLRule
 
 HOW = (
     "pass a NumPy array for a 0/1 mask, or a list of Python sets such as [{{0, 2}}, {{1}}] for "
@@ -241,10 +233,10 @@ TABLE = {
         lambda _: diagnose([{"a", "b"}, {"a"}], [0, np.nan]),
         "clusters are whole numbers or names, but row 1 holds nan",
     ),
-    # Settings.
+    # FsPLLRule.
     "unknown rectifier": (
         two_rows(["a", "b"], rectifier="magic"),
-        "rectifier must be one of evidence, fspll, none, not 'magic'",
+        "there is no rectifier 'magic'; known are evidence, fspll, none",
     ),
     "negative neighbors": (
         two_rows(["a", "b"], n_neighbors=-3),
@@ -291,7 +283,7 @@ TABLE = {
         "classes name 2 labels but the candidates have 3 columns",
     ),
     "unknown metric": (
-        lambda _: Settings(metric="cosine"),
+        lambda _: FsPLLRule(metric="cosine"),
         "metric must be one of euclidean, sqeuclidean, not 'cosine'",
     ),
     "unknown device": (

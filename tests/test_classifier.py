@@ -26,8 +26,8 @@ from fspll._common.errors import CandidateError, CheckpointError, InputError, In
 from fspll.candidates import Candidates, corrupt
 from fspll.datasets.partial_label import load_partial_label_mat
 from fspll.embeddings import InputSpec, build_network, load_embedding, save_checkpoint
-from fspll.rectifiers.evidence import EvidenceSettings, weigh_evidence
-from fspll.rectifiers.paper import Settings, exact_distances, rectify
+from fspll.rectifiers import EvidenceRule, FsPLLRule, infer_labels, rectify
+from fspll.rectifiers.equations import exact_distances
 
 NAMES = np.array(["ant", "bee", "cat", "dog"])
 ESTIMATORS = [
@@ -153,9 +153,9 @@ def test_grid_search():
 def test_pickle_keeps_everything_that_was_fitted(checkpoint, drawings):
     X, sets = drawings
     clf = FsPLLClassifier(embedding=str(checkpoint)).fit(X, sets)
-    encoder = clf._encoder()
+    encoder = clf.load_encoder()
     copy = pickle.loads(pickle.dumps(clf))
-    assert clf._encoder() is encoder  # pickling takes nothing away
+    assert clf.load_encoder() is encoder  # pickling takes nothing away
     assert np.array_equal(copy.predict_proba(X), clf.predict_proba(X))
     assert np.array_equal(copy.confidence_, clf.confidence_)
     assert copy.candidates_.names(0) == clf.candidates_.names(0)
@@ -173,7 +173,7 @@ def test_fitted_values_are_those_of_rectify(metric, dtype):
         rectifier="fspll", n_neighbors=2, manifold_weight=0.3, n_iterations=4, metric=metric
     )
     clf.fit(X, sets)
-    direct = rectify(torch.from_numpy(X), torch.from_numpy(sets.mask), Settings(2, 0.3, 4, metric))
+    direct = rectify(torch.from_numpy(X), torch.from_numpy(sets.mask), FsPLLRule(2, 0.3, 4, metric))
     confidence = direct.confidence.numpy()
     assert np.array_equal(clf.prototypes_, direct.prototypes.numpy())
     assert np.array_equal(clf.confidence_, confidence / confidence.sum(axis=1, keepdims=True))
@@ -203,12 +203,12 @@ def test_fitted_values_are_those_of_weigh_evidence(balance, dtype):
     new, _ = blobs(dtype=dtype, seed=1)
     sets = Candidates.read(ambiguous(truth, r=2))
     clf = FsPLLClassifier(n_neighbors=2, n_iterations=4, class_balance=balance).fit(X, sets)
-    direct = weigh_evidence(
-        torch.from_numpy(X), torch.from_numpy(sets.mask), EvidenceSettings(2, 4, balance)
+    direct = infer_labels(
+        torch.from_numpy(X), torch.from_numpy(sets.mask), EvidenceRule(2, 4, balance)
     )
     assert clf.confidence_ == pytest.approx(direct.confidence.numpy())
-    assert np.array_equal(clf.prototypes_, direct.model.prototypes.numpy())
-    expected = direct.model.probabilities(torch.from_numpy(new)).numpy()
+    assert np.array_equal(clf.prototypes_, direct.prototypes.numpy())
+    expected = direct.predict_proba(torch.from_numpy(new)).numpy()
     assert clf.predict_proba(new) == pytest.approx(expected)
     assert clf.prototypes_.dtype == clf.confidence_.dtype == clf.predict_proba(new).dtype == dtype
     assert np.array_equal(clf.predict(new), sets.classes[expected.argmax(axis=1)])
@@ -527,7 +527,7 @@ REFUSED = {
         GOOD_X,
         GOOD_Y,
         InputError,
-        "rectifier must be one of evidence, fspll, none, not 'magic'",
+        "there is no rectifier 'magic'; known are evidence, fspll, none",
     ),
     "reject": (
         {"reject": 1.5},

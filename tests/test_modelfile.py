@@ -19,7 +19,7 @@ from fspll._common import tensorfiles
 from fspll._common.errors import CheckpointError
 from fspll.candidates import corrupt
 from fspll.embeddings import InputSpec, build_network, save_checkpoint
-from fspll.rectifiers.sparse import fitting
+from fspll.rectifiers import base
 
 SPEC = InputSpec(size=16, channels=1, polarity="bright-ink")
 FITTED = ("classes_", "labels_", "confidence_", "prototypes_", "has_prototype_")
@@ -233,7 +233,7 @@ def test_an_embedding_of_ones_own_is_passed_again(tmp_path, own):
 
 @pytest.fixture
 def everything_is_large(monkeypatch):
-    monkeypatch.setattr(fitting, "DENSE_ENTRIES", 10)
+    monkeypatch.setattr(base, "DENSE_ENTRIES", 10)
 
 
 def assert_same_sparse(found, clf, X):
@@ -288,7 +288,7 @@ def test_many_samples_and_classes_take_little_room(tmp_path):
 
 def test_files_of_few_samples_stay_readable_to_older_versions(tmp_path, path, monkeypatch):
     assert read(path)[2]["format_version"] == "1"
-    monkeypatch.setattr(fitting, "DENSE_ENTRIES", 10)
+    monkeypatch.setattr(base, "DENSE_ENTRIES", 10)
     X, sets, _ = data()
     FsPLLClassifier().fit(X, sets).save(tmp_path / "many.fspll")
     assert read(tmp_path / "many.fspll")[2]["format_version"] == "2"
@@ -378,9 +378,12 @@ TENSORS = {
     ),
     "nothing believed": (
         changed("believed", lambda t: t & False),
-        "its believed classes are no choice of its classes",
+        "its classes with support are no choice of its classes",
     ),
-    "belief as numbers": (changed("believed", lambda t: t.double()), "its believed classes are no"),
+    "belief as numbers": (
+        changed("believed", lambda t: t.double()),
+        "its classes with support are no",
+    ),
     "spread of zero": (changed("spread", lambda t: t * 0), "its spread is no positive number"),
     "spread as a row": (changed("spread", lambda t: t[None]), "its spread is no positive number"),
     "index too large": (changed("candidates.indices", put(3, 3)), SETS),
@@ -607,7 +610,7 @@ METADATA = {
     ),
     "rectifier": (
         {"parameters": PARAMETERS | {"rectifier": "magic"}},
-        "is damaged: rectifier must be one of evidence, fspll, none, not 'magic'",
+        "is damaged: there is no rectifier 'magic'; known are evidence, fspll, none",
     ),
     "weight": (
         {"parameters": PARAMETERS | {"manifold_weight": float("nan")}},
@@ -642,8 +645,8 @@ def test_metadata_that_does_not_fit(path, change, message):
 
 def test_another_kind_of_file_and_a_newer_one(path, checkpoint):
     refuse(checkpoint, "is a safetensors file, but not a classifier that fspll saved")
-    rewrite(path, header={"format_version": "3"})
-    refuse(path, r"has format version 3, but this fspll \S+ reads up to 2; install a newer fspll")
+    rewrite(path, header={"format_version": "4"})
+    refuse(path, r"has format version 4, but this fspll \S+ reads up to 3; install a newer fspll")
     with pytest.raises(CheckpointError, match="but not an embedding that fspll saved"):
         FsPLLClassifier(embedding=path).fit(np.zeros((1, 16, 16)), ["a"])
 
@@ -709,7 +712,7 @@ def whole_files(tmp_path_factory):
     FsPLLClassifier().fit(X, sets).save(path)
     few = path.read_bytes()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fitting, "DENSE_ENTRIES", 10)
+        patch.setattr(base, "DENSE_ENTRIES", 10)
         FsPLLClassifier().fit(X, sets).save(path)
     return few, path.read_bytes()
 

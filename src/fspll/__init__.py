@@ -16,44 +16,41 @@ from typing import TYPE_CHECKING, Any
 from fspll._common.version import __version__
 
 if TYPE_CHECKING:
+    from fspll._common.errors import FsPLLError
     from fspll.annotations import read_annotations
     from fspll.candidates import Candidates, corrupt
     from fspll.classifier import FsPLLClassifier
-    from fspll.diagnosis import Diagnosis, diagnose
-    from fspll.labeling import Labeling, label
-    from fspll.rectifiers.paper import Rectified, Settings, rectify
+    from fspll.diagnosis import diagnose
+    from fspll.labeling import label
+    from fspll.rectifiers import infer_labels, rectify
     from fspll.tasks import TaskSettings, TaskSource
 
 # Where each public name lives. They are imported when first used, so that ``fspll --version`` does
 # not wait for torch.
 _HOME = {
     "Candidates": "fspll.candidates",
-    "Diagnosis": "fspll.diagnosis",
     "FsPLLClassifier": "fspll.classifier",
-    "Labeling": "fspll.labeling",
-    "Rectified": "fspll.rectifiers.paper",
+    "FsPLLError": "fspll._common.errors",
     "TaskSettings": "fspll.tasks",
-    "Settings": "fspll.rectifiers.paper",
     "TaskSource": "fspll.tasks",
     "corrupt": "fspll.candidates",
     "diagnose": "fspll.diagnosis",
+    "infer_labels": "fspll.rectifiers",
     "label": "fspll.labeling",
     "read_annotations": "fspll.annotations",
-    "rectify": "fspll.rectifiers.paper",
+    "rectify": "fspll.rectifiers",
 }
 
 __all__ = [
     "Candidates",
-    "Diagnosis",
     "FsPLLClassifier",
-    "Labeling",
-    "Rectified",
+    "FsPLLError",
     "TaskSettings",
-    "Settings",
     "TaskSource",
     "__version__",
     "corrupt",
     "diagnose",
+    "infer_labels",
     "label",
     "read_annotations",
     "rectify",

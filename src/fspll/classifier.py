@@ -1,21 +1,20 @@
-"""FsPLLClassifier: the scikit-learn estimator around the heart."""
+"""FsPLLClassifier: the scikit-learn estimator around a rectifier and an embedding."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from fspll import modelfile
-from fspll._common.arguments import is_number
+from fspll._common.arguments import check_probability
 from fspll._common.devices import choose_device
 from fspll._common.errors import InputError, InputTypeError
 from fspll.candidates import Candidates
@@ -25,13 +24,12 @@ from fspll.candidates.estimators import (
     read_target,
     score_predictions,
 )
+from fspll.candidates.observed import Observed
 from fspll.embeddings import Embedding, load_embedding
-from fspll.rectifiers.evidence import ClassModel, EvidenceSettings, sharpness_for, weigh_evidence
-from fspll.rectifiers.paper import Settings, class_probabilities, exact_distances, rectify
-from fspll.rectifiers.sparse import DENSE_ENTRIES, MOST_NEIGHBORS, best_labels, fit_large, is_large
-from fspll.rectifiers.sparse.prediction import Places, all_probabilities, most_probable
-
-RECTIFIERS = ("evidence", "fspll", "none")
+from fspll.modelfile import SHORTCUTS, StoredClassifier
+from fspll.rectifiers import Fitted, Rectifier, is_large, make_rectifier
+from fspll.rectifiers.base import to_tensor
+from fspll.rectifiers.sparse.entries import best_labels
 
 
 class FsPLLClassifier(ClassifierMixin, BaseEstimator):
@@ -49,20 +47,24 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
 
     ``rectifier="fspll"`` is the rule of Yunfeng Zhao, Guoxian Yu, Lei Liu, Zhongmin Yan, Lizhen Cui
     and Carlotta Domeniconi, "Few-Shot Partial-Label Learning", IJCAI 2021. The default goes
-    further: it is more often right, and its probabilities can be taken at their word.
+    further and is more often right. Its probabilities were measured calibrated on few-shot tasks of
+    Omniglot and of photos whose sets hold the truth and evenly drawn distractors
+    (docs/beyond.md); on the labels of a real crowd they were too sure.
 
     Parameters
     ----------
-    embedding : None, str, path, nn.Module or callable, default=None
-        None when X already holds feature vectors; otherwise the name of a packaged model, the path
-        of a checkpoint, a network, or a function from samples to an array (n, m).
-    rectifier : {"evidence", "fspll", "none"}, default="evidence"
-        How candidates are weighted. "evidence" infers them in a model of the task, see
-        :mod:`fspll.rectifiers.evidence`. "fspll" is the paper's rule, Eq. (1) to (3). "none" weighs
-        all candidates equally, the plain prototypes of prototypical networks.
+    embedding : None, str, path, nn.Module, callable or encoder, default=None
+        None when X already holds feature vectors; otherwise the name of a registered encoder, the
+        path of a checkpoint, a network, a function from samples to an array (n, m), or any object
+        with a method ``encode`` that does that.
+    rectifier : str or Rectifier, default="evidence"
+        How candidates are weighted: a name of :data:`fspll.rectifiers.RECTIFIERS` or an instance
+        with settings of its own. "evidence" infers labels in a model of the task, see
+        :mod:`fspll.rectifiers.evidence`. "fspll" is the paper's rule, Eq. (1) to (3). "none"
+        weights all candidates equally, the plain prototypes of prototypical networks.
     n_neighbors : int or "auto", default="auto"
-        How many neighbors a sample listens to, k of Eq. (3). "auto" is one less than the average
-        number of samples a class; with many samples, 10 at most.
+        How many neighbors of a sample are used, k of Eq. (3). "auto" is one less than the average
+        number of samples per class; with many samples, 10 at most.
     n_iterations : int, default=10
         Rounds of rectification.
     class_balance : bool, default=False
@@ -92,18 +94,24 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
         How credible each candidate is; rows sum to one, zero off the candidates. With many samples
         it is sparse and stores the candidates only.
     prototypes_ : ndarray of shape (l, m)
-        One a class; zeros for a class that is nobody's candidate.
+        One per class; zeros for a class that is nobody's candidate.
     has_prototype_ : bool ndarray of shape (l,)
         Classes without a prototype are never predicted.
     naming_ : ndarray of shape (l, l)
         For "evidence" only: probability that the samples around prototype g carry label c. The
         identity where the candidate sets decide everything, and, as a sparse array, with many
         samples.
-    believed_ : bool ndarray of shape (l,)
-        For "evidence" only: groups that at least half a sample is believed to belong to; others
-        are never predicted.
+    has_support_ : bool ndarray of shape (l,)
+        For "evidence" only: groups to which at least half a sample belongs; others are never
+        predicted.
     spread_ : float
         For "evidence" only: mean squared distance of a sample to its class.
+    rectifier_ : Rectifier
+        The rectifier that was used.
+    model_ : Fitted
+        What the rectifier found.
+    trace_ : Trace or None
+        Every round, when ``fit`` was asked to keep it and there are few enough samples.
     candidates_ : Candidates
         What y was read as.
     n_neighbors_ : int
@@ -126,7 +134,7 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
         self,
         *,
         embedding: Any = None,
-        rectifier: str = "evidence",
+        rectifier: str | Rectifier = "evidence",
         n_neighbors: int | str = "auto",
         n_iterations: int = 10,
         class_balance: bool = False,
@@ -147,7 +155,9 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
         self.classes = classes
         self.device = device
 
-    def fit(self, X: Any, y: Any, X_unlabeled: Any = None, votes: Any = None) -> FsPLLClassifier:
+    def fit(
+        self, X: Any, y: Any, X_unlabeled: Any = None, votes: Any = None, *, trace: bool = False
+    ) -> FsPLLClassifier:
         """Disambiguate the samples and compute the prototypes.
 
         Parameters
@@ -158,60 +168,55 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
             Candidate sets; see :meth:`fspll.candidates.Candidates.read`.
         X_unlabeled : samples like X, optional
             Further samples of the same classes without any label, such as those to be predicted:
-            they sharpen the classes. For "evidence" only.
+            they sharpen the classes. For rectifiers that use them, such as "evidence".
         votes : array or sparse array of shape (n, l), optional
             How many annotators gave each label to each sample: a candidate is as likely at first
-            as its share of the votes. Columns follow the classes. For "evidence" only.
+            as its share of the votes. Columns follow the classes. For rectifiers that use them,
+            such as "evidence".
+        trace : bool, default=False
+            Keep every round in ``trace_``.
         """
-        features = self._features(X, fitting=True)
-        candidates = Candidates.read(y, self.classes)
-        check_lengths(len(features), candidates)
-        if is_large(len(features), candidates.n_classes):
-            for name, given in (("X_unlabeled", X_unlabeled), ("votes", votes)):
-                _refuse_with_many(name, given, candidates)
-            return self._fit_large(features, candidates)
-        mask = candidates.mask
-        if X_unlabeled is not None:
-            features, mask = self._with_unlabeled(features, mask, X_unlabeled)
-        settings = self._settings(candidates, len(features))
+        # What can be refused is refused before any sample is embedded.
+        rectifier = self.make_rectifier()
         device = choose_device(self.device)
-        embeddings = torch.from_numpy(features)
-        if device.type == "mps":  # which has no float64
-            embeddings = embeddings.float()
-        embeddings, sets = embeddings.to(device), torch.from_numpy(mask).to(device)
-        if isinstance(settings, EvidenceSettings):
-            prior = self._prior(votes, candidates, len(features))
-            confidence, model = weigh_evidence(embeddings, sets, settings, prior)
-            prototypes, present = model.prototypes, model.present
-            self.spread_ = float(model.spread)
-            self.naming_ = model.naming.cpu().numpy()
-            self.believed_ = model.believed.cpu().numpy()
-        else:
-            prototypes, present, confidence, _ = rectify(embeddings, sets, settings)
-        share = confidence[: len(candidates)].cpu().numpy()
-        self.candidates_ = candidates
-        self.classes_ = candidates.classes
-        self.n_neighbors_ = int(settings.n_neighbors)
-        self.prototypes_ = prototypes.cpu().numpy()
-        self.has_prototype_ = present.cpu().numpy()
-        self.confidence_ = share / share.sum(axis=1, keepdims=True)
-        self.labels_ = self.classes_[self.confidence_.argmax(axis=1)]
+        if self.embedding is None:
+            features = self._features(X, fitting=True)
+        candidates = Candidates.read(y, self.classes)
+        if self.embedding is not None:
+            check_lengths(_length(X), candidates)
+        n_unlabeled = 0 if X_unlabeled is None else _length(X_unlabeled)
+        observed = Observed.read(candidates, votes if rectifier.uses_votes else None, n_unlabeled)
+        rectifier.check(observed)
+        if self.embedding is not None:
+            features = self._features(X, fitting=True)
+        check_lengths(len(features), candidates)
+        if X_unlabeled is not None:
+            more = self._features(X_unlabeled, fitting=False, width=features.shape[1])
+            features = np.concatenate([features, more.astype(features.dtype, copy=False)])
+        embeddings = to_tensor(features)
+        if not is_large(observed.n_samples, observed.n_classes):
+            if device.type == "mps":  # which has no float64
+                embeddings = embeddings.float()
+            embeddings = embeddings.to(device)
+        self.rectifier_ = rectifier
+        self._keep(candidates, rectifier.fit(embeddings, observed, trace=trace))
         return self
 
-    def _fit_large(self, features: np.ndarray, candidates: Candidates) -> FsPLLClassifier:
-        """Fit without any array of n x n or n x l."""
-        settings = self._settings(candidates, len(features))
-        fitted = fit_large(features, candidates, settings)
-        self.candidates_ = candidates
-        self.classes_ = candidates.classes
-        self.n_neighbors_ = int(settings.n_neighbors)
-        self.prototypes_, self.has_prototype_ = fitted.prototypes, fitted.present
-        self.confidence_ = fitted.confidence
-        self.labels_ = self.classes_[best_labels(fitted.confidence)]
-        if fitted.spread is not None and fitted.believed is not None:  # the default rule
-            self.spread_, self.believed_ = fitted.spread, fitted.believed
-            self.naming_ = sparse.eye_array(candidates.n_classes, format="csr")
-        return self
+    def _keep(self, candidates: Candidates, model: Fitted) -> None:
+        """Set the fitted attributes."""
+        confidence = model.confidence
+        if isinstance(confidence, Tensor):
+            model = replace(model, confidence=confidence[: len(candidates)].cpu())
+            confidence = model.confidence.numpy()
+            best = confidence.argmax(axis=1)
+        else:
+            best = best_labels(confidence)
+        self.model_, self.trace_ = model, model.trace
+        self.candidates_, self.classes_ = candidates, candidates.classes
+        self.confidence_, self.labels_ = confidence, candidates.classes[best]
+        self.n_neighbors_ = model.n_neighbors
+        for name, value in model.attributes().items():
+            setattr(self, name, value)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the most probable class of each sample, of shape (n,).
@@ -219,17 +224,13 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
         With ``reject``, an object array that holds None where the classifier abstains.
         """
         check_is_fitted(self, "prototypes_")
-        self._check_reject()
-        if sparse.issparse(self.confidence_):
-            best, probability = most_probable(self._features(X, fitting=False), self._places())
-        else:
-            probabilities = self.predict_proba(X)
-            best, probability = probabilities.argmax(axis=1), probabilities.max(axis=1)
-        labels = self.classes_[best]
+        check_probability("reject", self.reject)
+        best, probability = self.model_.most_probable(self._queries(X))
+        labels = self.classes_[best.cpu().numpy()]
         if self.reject is None:
             return labels
         labels = labels.astype(object)
-        labels[probability < self.reject] = None
+        labels[probability.cpu().numpy() < self.reject] = None
         return labels
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -240,26 +241,7 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
         more than 2**26 entries is refused when the classifier was fitted with many samples.
         """
         check_is_fitted(self, "prototypes_")
-        if sparse.issparse(self.confidence_):
-            return self._probabilities_of_many_classes(self._features(X, fitting=False))
-        features = torch.from_numpy(self._features(X, fitting=False))
-
-        def tensor(array: Any) -> Tensor:
-            return torch.from_numpy(_writable(array)).to(features.dtype)
-
-        prototypes = tensor(self.prototypes_)
-        present = torch.from_numpy(_writable(self.has_prototype_))
-        if self.rectifier == "evidence":
-            model = ClassModel(
-                prototypes,
-                present,
-                torch.tensor(self.spread_, dtype=features.dtype),
-                tensor(self.naming_),
-                torch.from_numpy(_writable(self.believed_)),
-            )
-            return model.probabilities(features).numpy()
-        distance = exact_distances(features, prototypes, self.metric)
-        return class_probabilities(distance, present).numpy()
+        return self.model_.predict_proba(self._queries(X)).cpu().numpy()
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the share of samples whose *true* label is predicted; abstaining is no hit.
@@ -284,7 +266,19 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
         A function given as ``embedding`` cannot be stored; pass it again to :meth:`load`.
         """
         check_is_fitted(self, "prototypes_")
-        modelfile.save(self, path)
+        names = getattr(self, "feature_names_in_", None)
+        parameters = ("rectifier", "reject", "device", *SHORTCUTS)
+        modelfile.save(
+            StoredClassifier(
+                parameters={name: getattr(self, name) for name in parameters},
+                candidates=self.candidates_,
+                classes_were_given=self.classes is not None,
+                model=self.model_,
+                embedding=None if self.embedding is None else self.load_encoder(),
+                feature_names=None if names is None else names.tolist(),
+            ),
+            path,
+        )
 
     @classmethod
     def load(cls, path: Path | str, *, embedding: Any = None) -> FsPLLClassifier:
@@ -296,15 +290,54 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
         embedding : optional
             Replaces the stored embedding; needed when it was a function of yours.
         """
-        return modelfile.load(cls, path, embedding)
+        stored = modelfile.load(path, embedding)
+        classifier = cls(embedding=stored.embedding, **stored.parameters)
+        if stored.classes_were_given:
+            classifier.classes = stored.candidates.classes.tolist()
+        classifier.rectifier_ = classifier.make_rectifier()
+        classifier._keep(stored.candidates, stored.model)
+        if stored.embedding is None:
+            classifier.n_features_in_ = classifier.prototypes_.shape[1]
+            if stored.feature_names is not None:
+                classifier.feature_names_in_ = np.array(stored.feature_names, dtype=object)
+        return classifier
+
+    def make_rectifier(self) -> Rectifier:
+        """Return the rectifier that the parameters ask for; raise where they cannot be used."""
+        check_probability("reject", self.reject)
+        given = {name: getattr(self, name) for name in SHORTCUTS}
+        if isinstance(self.rectifier, Rectifier):
+            usual = signature(FsPLLClassifier).parameters
+            for name, value in given.items():
+                if value != usual[name].default:
+                    raise InputError(
+                        f"{name} is set beside a rectifier with settings of its own; set it there, "
+                        f"as in rectifier={type(self.rectifier).__name__}({name}=...)"
+                    )
+        return make_rectifier(self.rectifier, given)
+
+    def load_encoder(self) -> Embedding:
+        """Return what embeds samples; it is loaded once per ``embedding`` and ``device``.
+
+        Only where ``embedding`` is not None.
+        """
+        loaded = self.__dict__.get("_loaded_embedding")
+        if loaded is None or loaded[0] is not self.embedding or loaded[1] != self.device:
+            encoder = load_embedding(self.embedding, self.device)
+            loaded = self._loaded_embedding = (self.embedding, self.device, encoder)
+        return loaded[2]
 
     # ---------------------------------------------------------------- inner steps
+
+    def _queries(self, X: Any) -> Tensor:
+        return to_tensor(self._features(X, fitting=False))
 
     def _features(self, X: Any, *, fitting: bool, width: int | None = None) -> np.ndarray:
         """Return X as feature vectors, a float array of shape (n, m)."""
         if self.embedding is None:
-            return _writable(self._checked_vectors(X, fitting=fitting))
-        features = self._encoder().encode(X)
+            _refuse_paths(X)
+            return checked_vectors(self, X, fitting=fitting)
+        features = self.load_encoder().encode(X)
         if fitting:
             return features
         width = self.prototypes_.shape[1] if width is None else width
@@ -314,100 +347,6 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
                 f"fitted with {width}"
             )
         return features
-
-    def _checked_vectors(self, X: Any, *, fitting: bool) -> np.ndarray:
-        """Check X in scikit-learn's way, with its messages, and that distances can be taken."""
-        _refuse_paths(X)
-        return checked_vectors(self, X, fitting=fitting)
-
-    def _encoder(self) -> Embedding:
-        """Load the embedding once; a changed ``embedding`` or ``device`` loads anew."""
-        loaded = self.__dict__.get("_loaded_embedding")
-        if loaded is None or loaded[0] is not self.embedding or loaded[1] != self.device:
-            encoder = load_embedding(self.embedding, self.device)
-            loaded = self._loaded_embedding = (self.embedding, self.device, encoder)
-        return loaded[2]
-
-    def _places(self) -> Places:
-        """Where the classes of many samples are, and how far a class reaches."""
-        if self.rectifier != "evidence":
-            return Places(self.prototypes_, self.has_prototype_, 1.0, self.metric)
-        scale = sharpness_for(self.prototypes_.shape[1]) / self.spread_
-        return Places(self.prototypes_, self.believed_, scale, "sqeuclidean")
-
-    def _probabilities_of_many_classes(self, features: np.ndarray) -> np.ndarray:
-        if len(features) * len(self.classes_) > DENSE_ENTRIES:
-            raise InputError(
-                f"probabilities of {len(features)} samples x {len(self.classes_)} classes are more "
-                f"than {DENSE_ENTRIES} numbers; ask for fewer samples at a time, or use predict"
-            )
-        return all_probabilities(features, self._places())
-
-    def _with_unlabeled(
-        self, features: np.ndarray, mask: np.ndarray, X_unlabeled: Any
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Append samples whose candidates are all classes that occur."""
-        if self.rectifier != "evidence":
-            raise InputError(
-                f"X_unlabeled is of use to rectifier='evidence' only, not to {self.rectifier!r}"
-            )
-        more = self._features(X_unlabeled, fitting=False, width=features.shape[1])
-        open_sets = np.broadcast_to(mask.any(axis=0), (len(more), mask.shape[1]))
-        return (
-            np.concatenate([features, more.astype(features.dtype, copy=False)]),
-            np.concatenate([mask, open_sets]),
-        )
-
-    def _prior(self, votes: Any, candidates: Candidates, n_rows: int) -> Tensor | None:
-        """Return votes as a tensor, with even ones for unlabeled samples; None if all are even."""
-        if votes is None:
-            return None
-        matrix = candidates.matrix
-        votes = votes if hasattr(votes, "toarray") else np.asarray(votes)
-        if votes.shape != matrix.shape:
-            raise InputError(f"votes have shape {votes.shape}, but the candidates {matrix.shape}")
-        votes = sparse.csr_array(votes, dtype=float)
-        rows = np.repeat(np.arange(len(candidates)), candidates.sizes)
-        inside = np.asarray(votes[rows, matrix.indices]).ravel()
-        if not (np.isfinite(inside).all() and (inside > 0).all()):
-            raise InputError("votes must be a positive number for every candidate of a sample")
-        if np.array_equal(inside, inside[matrix.indptr[rows]]):
-            return None  # they tell nothing: leave every digit as it is without them
-        prior = np.ones((n_rows, matrix.shape[1]))
-        prior[rows, matrix.indices] = inside
-        return torch.from_numpy(prior)
-
-    def _settings(self, candidates: Candidates, n_samples: int) -> Settings | EvidenceSettings:
-        if self.rectifier not in RECTIFIERS:
-            raise InputError(
-                f"rectifier must be one of {', '.join(RECTIFIERS)}, not {self.rectifier!r}"
-            )
-        self._check_reject()
-        k = self.n_neighbors
-        if isinstance(k, str):
-            if k != "auto":
-                raise InputError(f"n_neighbors must be a whole number or 'auto', not {k!r}")
-            present = len(np.unique(candidates.matrix.indices))
-            k = max(0, round(n_samples / present) - 1)
-            if is_large(n_samples, candidates.n_classes):
-                k = min(k, MOST_NEIGHBORS)
-        settings = Settings(
-            n_neighbors=k,
-            manifold_weight=self.manifold_weight,
-            n_iterations=self.n_iterations,
-            metric=self.metric,
-        )
-        if not isinstance(self.class_balance, bool | np.bool_):
-            raise InputError(f"class_balance must be True or False, not {self.class_balance!r}")
-        if self.rectifier == "evidence":
-            return EvidenceSettings(k, self.n_iterations, bool(self.class_balance))
-        return settings if self.rectifier == "fspll" else replace(settings, n_iterations=0)
-
-    def _check_reject(self) -> None:
-        if self.reject is not None and not (is_number(self.reject) and 0 <= self.reject <= 1):
-            raise InputError(
-                f"reject is a probability between 0 and 1, or None, not {self.reject!r}"
-            )
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())  # a copy: this object keeps its network
@@ -423,17 +362,8 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
 
-def _writable(array: np.ndarray) -> np.ndarray:
-    """Return an array that torch can share: no memory map, no reversed view."""
-    return np.require(array, requirements=["C", "W"])
-
-
-def _refuse_with_many(name: str, given: Any, candidates: Candidates) -> None:
-    if given is not None:
-        raise InputError(
-            f"{name} is for up to {DENSE_ENTRIES} entries of samples x samples and samples x "
-            f"classes, not for {len(candidates)} samples x {candidates.n_classes} classes"
-        )
+def _length(X: Any) -> int:
+    return int(X.shape[0]) if hasattr(X, "shape") and X.shape else len(X)
 
 
 def _refuse_paths(X: Any) -> None:

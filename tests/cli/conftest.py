@@ -1,4 +1,4 @@
-"""The command line as a person meets it: words in; exit code, output and complaints out."""
+"""The command line as a person meets it: words in; exit code, output and errors out."""
 
 import sys
 
@@ -9,13 +9,13 @@ from fspll.cli.main import main
 
 @pytest.fixture
 def run(monkeypatch, capsys):
-    """Return a function that runs the command and gives exit code, output and complaints."""
+    """Return a function that runs the command and gives exit code, output and errors."""
 
     def run(*arguments):
         monkeypatch.setattr(sys, "argv", ["fspll", *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
             main()
-        told, complaints = capsys.readouterr()
-        return ended.value.code, told, complaints.strip()
+        output, errors = capsys.readouterr()
+        return ended.value.code, output, errors.strip()
 
     return run

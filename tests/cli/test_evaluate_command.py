@@ -12,8 +12,8 @@ import pytest
 from fspll.datasets import load_glyphs
 from fspll.datasets.glyphs import GLYPHS
 from fspll.embeddings import InputSpec, build_network, load_embedding, save_checkpoint
-from fspll.experiments import evaluate, settings_grid
-from fspll.experiments.methods import DEFAULT_METHODS as METHODS
+from fspll.experiments.comparison import compare, settings_grid
+from fspll.experiments.evaluation import METHODS
 
 SPEC = InputSpec(16, 1, "bright-ink")
 SMALL = ["--n-way", "5", "--n-shot", "2,3", "--r", "1", "--tasks", "3"]
@@ -44,40 +44,40 @@ LINE = re.compile(
 )
 
 
-def lines(told):
+def lines(output):
     """Return checkpoint, method, accuracy, standard deviation, support, ECE and p per line."""
-    return [found.groups(default="") for found in LINE.finditer(told)]
+    return [found.groups(default="") for found in LINE.finditer(output)]
 
 
 def test_a_table_of_one_checkpoint(run, tmp_path, glyphs):
-    code, told, complaints = run("evaluate", model(tmp_path / "mine"), *SMALL, "--seed", 4)
-    assert (code, complaints) == (0, "")
-    assert "glyphs/test, 3 tasks per setting, seed 4" in told
+    code, output, errors = run("evaluate", model(tmp_path / "mine"), *SMALL, "--seed", 4)
+    assert (code, errors) == (0, "")
+    assert "glyphs/test, 3 tasks per setting, seed 4" in output
     encoder = load_embedding(tmp_path / "mine" / "model.safetensors")
     settings = settings_grid(glyphs, [5], [2, 3], [1])
-    rows = evaluate([encoder], glyphs, settings, list(METHODS), n_tasks=3, seed=4)
-    assert lines(told) == [
+    rows = compare([encoder], glyphs, settings, list(METHODS), n_tasks=3, seed=4)
+    assert lines(output) == [
         (
             *("", row.method, f"{row.mean:.3f} ± {row.half_width:.3f}"),
             *(f"{row.std:.3f}", f"{row.support_mean:.3f}", f"{row.query_calibration:.3f}", ""),
         )
         for row in rows
     ]
-    starts = [line.split()[:3] for line in told.splitlines() if " PN " in line]
+    starts = [line.split()[:3] for line in output.splitlines() if " PN " in line]
     assert starts == [["5", "2", "1"], ["5", "3", "1"]]
 
 
 def test_two_checkpoints_and_p_values(run, tmp_path):
     one, two = model(tmp_path / "one"), model(tmp_path / "two", seed=1)
-    code, told, _ = run(
+    code, output, _ = run(
         *("evaluate", one, two / "model.safetensors", *SMALL),
         *("--methods", "PN,FsPLL", "--against", "two:PN"),
     )
     assert code == 0
-    assert "signed-rank test against two:PN" in " ".join(told.split())
-    names = [row[0] + row[1] for row in lines(told)]
+    assert "signed-rank test against two:PN" in " ".join(output.split())
+    names = [row[0] + row[1] for row in lines(output)]
     assert names == ["one: PN", "one: FsPLL", "two: PN", "two: FsPLL"] * 2
-    for row in lines(told):
+    for row in lines(output):
         assert (row[-1] == "") == (row[:2] == ("two: ", "PN"))
         if row[-1]:
             assert 0 <= float(row[-1]) <= 1
@@ -85,18 +85,18 @@ def test_two_checkpoints_and_p_values(run, tmp_path):
 
 def test_a_maml_checkpoint(run, tmp_path):
     folder = model(tmp_path / "maml", architecture="conv4-classifier", inner_rate=0.1)
-    code, told, _ = run("evaluate", folder, *SMALL, "--maml-steps", 1)
+    code, output, _ = run("evaluate", folder, *SMALL, "--maml-steps", 1)
     assert code == 0
-    assert [row[1] for row in lines(told)] == ["MAML", "MAML"]
+    assert [row[1] for row in lines(output)] == ["MAML", "MAML"]
 
 
 @pytest.mark.parametrize("ending", ["csv", "json"])
 def test_the_rows_are_saved(run, tmp_path, ending):
     path = tmp_path / f"rows.{ending}"
     folder = model(tmp_path / "mine", regime="pn")
-    code, told, _ = run("evaluate", folder, *SMALL, "--save", path)
+    code, output, _ = run("evaluate", folder, *SMALL, "--save", path)
     assert code == 0
-    assert told.splitlines()[-1] == f"written to {path}"
+    assert output.splitlines()[-1] == f"written to {path}"
     if ending == "csv":
         with path.open(newline="") as file:
             found = list(csv.DictReader(file))
@@ -108,16 +108,16 @@ def test_the_rows_are_saved(run, tmp_path, ending):
     assert [(row["checkpoint"], row["method"], int(row["n_shot"])) for row in found] == [
         ("mine", method, shots) for shots in (2, 3) for method in METHODS
     ]
-    shown = [float(row[2].split()[0]) for row in lines(told)]
+    shown = [float(row[2].split()[0]) for row in lines(output)]
     np.testing.assert_allclose([float(row["mean"]) for row in found], shown, atol=5.1e-4)
 
 
 def test_from_training_to_evaluation(run, tmp_path):
     options = ("--n-way", 5, "--n-shot", 2, "--n-query", 1, "--tasks", 2, "--epochs", 1)
     assert run("train", "--out", tmp_path / "run", *options)[0] == 0
-    code, told, _ = run("evaluate", tmp_path / "run", *SMALL, "--save", tmp_path / "rows.json")
+    code, output, _ = run("evaluate", tmp_path / "run", *SMALL, "--save", tmp_path / "rows.json")
     assert code == 0
-    assert len(lines(told)) == 2 * len(METHODS)
+    assert len(lines(output)) == 2 * len(METHODS)
     about = json.loads((tmp_path / "rows.json").read_text())["training"]["run"]
     assert (about["steps"], about["plan"]["regime"]) == (2, "leave-one-out")
 
@@ -125,7 +125,7 @@ def test_from_training_to_evaluation(run, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("--methods PN,KNN", "method must be one of PN, FsPLL-nM, FsPLL, Evidence, MAML"),
+        ("--methods PN,KNN", "method must be one of PN, FsPLL-nM, FsPLL, Evidence, PL-AGGD"),
         ("--n-way five", "--n-way takes whole numbers such as 5,10,20, not 'five'"),
         ("--n-shot 7", "n_shot = 7 leaves no query: a class of glyphs/test has 7"),
         ("--n-way 5,30", "n_way = 30 but glyphs/test has 8 classes"),
@@ -134,24 +134,24 @@ def test_from_training_to_evaluation(run, tmp_path):
     ],
 )
 def test_bad_options_give_one_sentence(run, tmp_path, options, message):
-    code, told, complaints = run("evaluate", model(tmp_path / "mine"), *SMALL, *options.split())
-    assert (code, told) == (2, "")
-    assert complaints.startswith(f"error: {message}")
-    assert len(complaints.splitlines()) == 1
+    code, output, errors = run("evaluate", model(tmp_path / "mine"), *SMALL, *options.split())
+    assert (code, output) == (2, "")
+    assert errors.startswith(f"error: {message}")
+    assert len(errors.splitlines()) == 1
 
 
 def test_missing_and_ambiguous_checkpoints(run, tmp_path):
     (tmp_path / "empty").mkdir()
-    code, _, complaints = run("evaluate", tmp_path / "empty", *SMALL)
+    code, _, errors = run("evaluate", tmp_path / "empty", *SMALL)
     missing = tmp_path / "empty" / "model.safetensors"
-    assert (code, complaints) == (2, f"error: there is no model file {missing}")
+    assert (code, errors) == (2, f"error: there is no model file {missing}")
     one, two = model(tmp_path / "a" / "run"), model(tmp_path / "b" / "run", seed=1)
-    code, _, complaints = run("evaluate", one, two, *SMALL)
+    code, _, errors = run("evaluate", one, two, *SMALL)
     expected = "error: two checkpoints are called 'run'; give one another name"
-    assert (code, complaints) == (2, expected)
+    assert (code, errors) == (2, expected)
 
 
 def test_usage_errors(run, tmp_path):
-    code, _, complaints = run("evaluate", model(tmp_path / "mine"), "--tasks", 1)
+    code, _, errors = run("evaluate", model(tmp_path / "mine"), "--tasks", 1)
     assert code == 2
-    assert "Invalid value for '--tasks'" in complaints
+    assert "Invalid value for '--tasks'" in errors

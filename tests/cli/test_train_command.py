@@ -40,9 +40,9 @@ def _small_data(monkeypatch):
 
 
 def test_files_and_message(run, tmp_path):
-    code, told, complaints = run("train", "--out", tmp_path / "run", *SMALL)
-    assert (code, complaints) == (0, "")
-    assert told == f"trained for 8 steps: {tmp_path / 'run' / 'model.safetensors'}\n"
+    code, output, errors = run("train", "--out", tmp_path / "run", *SMALL)
+    assert (code, errors) == (0, "")
+    assert output == f"trained for 8 steps: {tmp_path / 'run' / 'model.safetensors'}\n"
     assert {path.name for path in (tmp_path / "run").iterdir()} == {
         "model.safetensors",
         "state.safetensors",
@@ -55,14 +55,14 @@ def test_files_and_message(run, tmp_path):
 
 
 def test_options_become_the_plan(run, tmp_path):
-    code, told, complaints = run(
+    code, output, errors = run(
         *("train", "--out", tmp_path, "--regime", "PN-Average", "--r", "0,1,2", "--p", 0.5),
         *("--n-way", 4, "--n-shot", 3, "--n-query", 1, "--tasks", 4, "--epochs", 3, "--fresh"),
         *("--update", "epoch", "--optimizer", "sgd", "--learning-rate", 0.01, "--halve-every", 2),
         *("--metric", "sqeuclidean", "--held-out", 4, "--patience", 3, "--seed", 5),
         *("--inner-steps", 2, "--inner-rate", 0.1, "--first-order", "--device", "cpu"),
     )
-    assert (code, complaints) == (0, "")
+    assert (code, errors) == (0, "")
     found = load_checkpoint(tmp_path / "model.safetensors").metadata["training"]
     assert TrainingPlan.from_dict(found["plan"]) == TrainingPlan(
         regime="pn-average", n_way=4, n_shot=3, n_query=1, r=(0, 1, 2), p=0.5, n_tasks=4,
@@ -70,7 +70,7 @@ def test_options_become_the_plan(run, tmp_path):
         metric="sqeuclidean", held_out=4, patience=3, seed=5, inner_steps=2, inner_rate=0.1,
         first_order=True,
     )  # fmt: skip
-    first, second = told.splitlines()
+    first, second = output.splitlines()
     assert first.startswith("trained for 3 steps: ")
     best, figure = found["best_epoch"] + 1, found["best_figure"]
     assert second == f"best epoch {best}, held-out figure {figure:.3f}"
@@ -78,8 +78,8 @@ def test_options_become_the_plan(run, tmp_path):
 
 def test_maml_and_several_tasks_per_step(run, tmp_path):
     options = ("--regime", "MAML+", "--meta-batch", 2, "--inner-steps", 1)
-    code, told, _ = run("train", "--out", tmp_path, *SMALL, *options)
-    assert (code, told.split(":")[0]) == (0, "trained for 4 steps")
+    code, output, _ = run("train", "--out", tmp_path, *SMALL, *options)
+    assert (code, output.split(":")[0]) == (0, "trained for 4 steps")
     found = load_checkpoint(tmp_path / "model.safetensors")
     assert isinstance(found.network, Conv4Classifier)
     assert found.metadata["training"]["plan"]["regime"] == "maml+"
@@ -87,9 +87,9 @@ def test_maml_and_several_tasks_per_step(run, tmp_path):
 
 def test_another_plan_is_refused_and_restart_helps(run, tmp_path):
     assert run("train", "--out", tmp_path, *SMALL)[0] == 0
-    code, told, complaints = run("train", "--out", tmp_path, *SMALL, "--seed", 1)
-    assert (code, told) == (2, "")
-    assert complaints == (
+    code, output, errors = run("train", "--out", tmp_path, *SMALL, "--seed", 1)
+    assert (code, output) == (2, "")
+    assert errors == (
         f"error: {tmp_path / 'state.safetensors'} belongs to a run with seed = 0, not 1; choose "
         "another folder, or start over with --restart"
     )
@@ -104,9 +104,9 @@ def test_an_interrupt_is_answered_with_130(run, tmp_path, monkeypatch):
             raise KeyboardInterrupt
 
     monkeypatch.setattr(progress.TrainingBar, "observe", interrupted)
-    code, told, complaints = run("train", "--out", tmp_path, *SMALL, "--save-every", 2)
-    assert (code, told) == (130, "")
-    assert complaints == "stopped; what was finished is kept"
+    code, output, errors = run("train", "--out", tmp_path, *SMALL, "--save-every", 2)
+    assert (code, output) == (130, "")
+    assert errors == "stopped; what was finished is kept"
     assert len((tmp_path / "log.jsonl").read_text().splitlines()) == 2
 
 
@@ -128,10 +128,10 @@ def test_an_interrupt_is_answered_with_130(run, tmp_path, monkeypatch):
     ],
 )
 def test_bad_options_give_one_sentence(run, tmp_path, options, message):
-    code, told, complaints = run("train", "--out", tmp_path / "run", *SMALL, *options.split())
-    assert (code, told) == (2, "")
-    assert complaints.startswith(f"error: {message}")
-    assert len(complaints.splitlines()) == 1
+    code, output, errors = run("train", "--out", tmp_path / "run", *SMALL, *options.split())
+    assert (code, output) == (2, "")
+    assert errors.startswith(f"error: {message}")
+    assert len(errors.splitlines()) == 1
     assert not (tmp_path / "run" / "model.safetensors").exists()
 
 
@@ -157,25 +157,25 @@ def test_bad_options_are_refused_before_the_data_are_loaded(run, tmp_path, monke
     asked = []
     monkeypatch.setattr(GLYPHS, "load", lambda *arguments, **options: asked.append(arguments))
     words = options.replace("FILE", str(tmp_path / "file")).split()
-    code, _, complaints = run("train", "--out", tmp_path / "run", *SMALL, *words)
+    code, _, errors = run("train", "--out", tmp_path / "run", *SMALL, *words)
     assert (code, asked) == (2, [])
-    assert complaints.startswith("error: ")
+    assert errors.startswith("error: ")
 
 
 def test_a_file_in_the_place_of_the_folder(run, tmp_path):
     (tmp_path / "run").write_text("mine")
-    code, _, complaints = run("train", "--out", tmp_path / "run", *SMALL)
+    code, _, errors = run("train", "--out", tmp_path / "run", *SMALL)
     expected = f"error: {tmp_path / 'run'} is a file; training needs a folder to write to"
-    assert (code, complaints) == (2, expected)
+    assert (code, errors) == (2, expected)
 
 
 def test_usage_errors(run, tmp_path):
-    code, _, complaints = run("train", *SMALL)
+    code, _, errors = run("train", *SMALL)
     assert code == 2
-    assert "Missing option '--out'" in complaints
-    code, _, complaints = run("train", "--out", tmp_path, "--save-every", 0)
+    assert "Missing option '--out'" in errors
+    code, _, errors = run("train", "--out", tmp_path, "--save-every", 0)
     assert code == 2
-    assert "Invalid value for '--save-every'" in complaints
+    assert "Invalid value for '--save-every'" in errors
 
 
 def test_tensorboard_is_asked_for_when_it_is_missing(run, tmp_path, monkeypatch):
@@ -187,9 +187,9 @@ def test_tensorboard_is_asked_for_when_it_is_missing(run, tmp_path, monkeypatch)
         return load(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    code, _, complaints = run("train", "--out", tmp_path, *SMALL, "--tensorboard")
+    code, _, errors = run("train", "--out", tmp_path, *SMALL, "--tensorboard")
     assert code == 2
-    assert complaints == (
+    assert errors == (
         "error: --tensorboard needs the package 'tensorboard', which is not installed; install it "
         "with: pip install 'fspll[tensorboard]'"
     )
@@ -228,8 +228,8 @@ def test_a_folder_is_tested_on_classes_it_was_not_trained_on(run, tmp_path, pets
     assert json.loads(saved.read_text())["data"] == "pets/test"
     seen, unseen = (datasets.load_images(str(pets), split) for split in ("train", "test"))
     assert not set(seen.class_names) & set(unseen.class_names)
-    code, told, notes = run("evaluate", tmp_path / "run", *where, *options, "--all-classes")
-    assert (code, told.split(",")[0].strip()) == (0, "pets")
+    code, output, notes = run("evaluate", tmp_path / "run", *where, *options, "--all-classes")
+    assert (code, output.split(",")[0].strip()) == (0, "pets")
     assert notes == "note: run was trained on pets/train, which shares classes with pets"
 
 
@@ -245,9 +245,9 @@ def test_a_folder_with_its_own_split(run, tmp_path, pets):
 def test_too_few_classes_to_split(run, tmp_path, pets):
     for number in range(3, 10):
         shutil.rmtree(pets / f"pet{number}")
-    code, told, complaints = run("train", "--out", tmp_path / "run", "--dataset", pets, *TINY)
-    assert (code, told) == (2, "")
-    assert complaints == (
+    code, output, errors = run("train", "--out", tmp_path / "run", "--dataset", pets, *TINY)
+    assert (code, output) == (2, "")
+    assert errors == (
         f"error: {pets} has 3 classes, which is too few to train on some and test on others; 4 or "
         "more are needed, or folders train/ and test/ of classes"
     )
@@ -269,16 +269,16 @@ def _few_classes(monkeypatch):
 
 @pytest.mark.usefixtures("_few_classes")
 def test_the_demo_prints_its_table(run, tmp_path):
-    code, told, complaints = run("demo", "--steps", 2, "--tasks", 2, "--out", tmp_path / "kept")
-    assert (code, complaints) == (0, "")
-    rows = [re.findall(r"[\d.]+", line) for line in told.splitlines() if line.count("±") == 4]
+    code, output, errors = run("demo", "--steps", 2, "--tasks", 2, "--out", tmp_path / "kept")
+    assert (code, errors) == (0, "")
+    rows = [re.findall(r"[\d.]+", line) for line in output.splitlines() if line.count("±") == 4]
     assert [row[:2] for row in rows] == [[n, k] for n in ("5", "20") for k in ("2", "3", "4")]
     assert all(0 <= float(figure) <= 1 for row in rows for figure in row[2::2])
     assert len({row[2] for row in rows}) > 1
-    heading = next(line for line in told.splitlines() if "labels per sample" in line)
+    heading = next(line for line in output.splitlines() if "labels per sample" in line)
     names = ["PN", "FsPLL-nM", "FsPLL", "Evidence"]
     assert re.findall(r"PN|FsPLL-nM|FsPLL|Evidence", heading) == names
-    assert f"The model is in {tmp_path / 'kept'}." in told
+    assert f"The model is in {tmp_path / 'kept'}." in output
     plan = load_checkpoint(tmp_path / "kept" / "model.safetensors").metadata["training"]["plan"]
     assert (plan["regime"], plan["n_tasks"]) == ("leave-one-out", 2)
 
@@ -286,9 +286,9 @@ def test_the_demo_prints_its_table(run, tmp_path):
 def test_the_demo_overwrites_no_model(run, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "model.safetensors").write_bytes(b"precious")
-    code, told, complaints = run("demo", "--steps", 2, "--tasks", 2, "--out", tmp_path / "mine")
+    code, output, errors = run("demo", "--steps", 2, "--tasks", 2, "--out", tmp_path / "mine")
     expected = f"error: {tmp_path / 'mine'} holds a trained model already; choose another folder"
-    assert (code, told, complaints) == (2, "", expected)
+    assert (code, output, errors) == (2, "", expected)
     assert (tmp_path / "mine" / "model.safetensors").read_bytes() == b"precious"
 
 
@@ -298,6 +298,6 @@ def test_an_interrupted_demo(run, monkeypatch):
         os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr(progress.TrainingBar, "observe", interrupt)
-    code, told, complaints = run("demo", "--steps", 9)
-    assert (code, complaints) == (130, "stopped; what was finished is kept")
-    assert "±" not in told
+    code, output, errors = run("demo", "--steps", 9)
+    assert (code, errors) == (130, "stopped; what was finished is kept")
+    assert "±" not in output

@@ -76,11 +76,11 @@ def test_a_touched_source_is_stale(source):
 
 def test_other_settings_and_other_places_are_entries_of_their_own(source, tmp_path):
     (tmp_path / "elsewhere").mkdir()
-    twin = shutil.copy2(source, tmp_path / "elsewhere" / source.name)
+    copied = shutil.copy2(source, tmp_path / "elsewhere" / source.name)
     names = {
         CacheEntry.of("things-4", [source], size=4).name,
         CacheEntry.of("things-4", [source], size=5).name,
-        CacheEntry.of("things-4", [twin], size=4).name,
+        CacheEntry.of("things-4", [copied], size=4).name,
     }
     assert len(names) == 3
 

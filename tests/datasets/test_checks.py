@@ -50,11 +50,11 @@ class TestArchive:
     def test_extracted_folder(self, tmp_path):
         assert check_archive(self.write(tmp_path), self.archive) == 20
 
-    def test_glance_sees_a_missing_drawing(self, tmp_path):
+    def test_a_missing_drawing_is_seen_by_its_name(self, tmp_path):
         with pytest.raises(DataError, match="has 19 drawings of Greek/character01 where 20 were"):
             check_archive(self.write(tmp_path, 19), self.archive, thorough=False)
 
-    def test_litter_of_desktops_is_ignored(self, tmp_path):
+    def test_hidden_files_of_desktops_are_ignored(self, tmp_path):
         with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
             for i in range(20):
                 packed.writestr(f"images_x/Greek/character01/{i}.png", PNG)

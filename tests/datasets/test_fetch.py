@@ -74,7 +74,7 @@ def small(tmp_path):
 
 @pytest.fixture
 def known(monkeypatch, site):
-    """Let the registry know the small Omniglot; its public home is the test server."""
+    """Let the registry know the small Omniglot; its public address is the test server."""
 
     def know(**md5):
         archives = tuple(

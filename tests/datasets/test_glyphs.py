@@ -1,4 +1,4 @@
-"""Characters drawn by code: the same everywhere, sane ink, and classes that mean something."""
+"""Characters drawn by code: the same everywhere, plausible ink, and classes that mean something."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_splits_are_disjoint_ranges_of_whole_alphabets():
     assert drawn.class_names == by_number.class_names
 
 
-def test_ink_is_bright_on_dark_and_covers_a_sane_share(glyphs):
+def test_ink_is_bright_on_dark_and_covers_a_plausible_share(glyphs):
     share = (glyphs.images > 127).mean(axis=(1, 2))
     assert share.min() > 0.01
     assert share.max() < 0.35
@@ -146,12 +146,12 @@ def test_a_drawer_has_the_same_hand_in_all_characters(glyphs):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n_classes": 0}, "n_classes must be at least 1, not 0"),
-        ({"n_drawings": 0}, "n_drawings must be at least 1, not 0"),
-        ({"size": 7}, "size must be at least 8, not 7"),
-        ({"seed": -1}, "seed must be at least 0, not -1"),
-        ({"first_class": -2}, "first_class must be at least 0, not -2"),
-        ({"split": "dev"}, "split must be one of 'train', 'test', not 'dev'"),
+        ({"n_classes": 0}, "n_classes must be a whole number of 1 or more, not 0"),
+        ({"n_drawings": 0}, "n_drawings must be a whole number of 1 or more, not 0"),
+        ({"size": 7}, "size must be a whole number of 8 or more, not 7"),
+        ({"seed": -1}, "seed must be a whole number of 0 or more, not -1"),
+        ({"first_class": -2}, "first_class must be a whole number of 0 or more, not -2"),
+        ({"split": "dev"}, "split must be one of train, test, not 'dev'"),
         (
             {"n_classes": 10, "first_class": 495, "split": "test"},
             "split 'test' has 500 classes, but classes 495 to 504 were asked for",

@@ -148,7 +148,7 @@ def test_not_utf8(root):
 
 
 def test_missing_files_and_wrong_split(root):
-    with pytest.raises(InputError, match=r"split must be one of 'train', .* not 'all'"):
+    with pytest.raises(InputError, match=r"split must be one of train, .* not 'all'"):
         load_mini_imagenet("all", root=root)
     (root / "val.csv").unlink()
     with pytest.raises(DataError, match=r"val\.csv missing in .*small_set"):

@@ -147,9 +147,9 @@ def test_damaged_drawing_is_named(root):
 
 
 def test_wrong_arguments_and_empty_folders(root, tmp_path):
-    with pytest.raises(InputError, match="split must be 'train', 'test' or 'all', not 'val'"):
+    with pytest.raises(InputError, match="split must be one of train, test, all, not 'val'"):
         load_omniglot("val", root=root)
-    with pytest.raises(InputError, match="size must be at least 1, not 0"):
+    with pytest.raises(InputError, match="size must be a whole number of 1 or more, not 0"):
         load_omniglot(root=root, size=0)
     with pytest.raises(DataError, match="there are 5 characters"):
         load_omniglot(root=root, n_train_characters=5)

@@ -37,7 +37,7 @@ def check(data):
         lambda m: m.T.astype(float),
         lambda m: m.T.astype(np.uint8),
         lambda m: sparse.csc_matrix(m.T.astype(float)),
-        lambda m: m.astype(np.int16),  # a row a sample
+        lambda m: m.astype(np.int16),  # one row per sample
     ],
     ids=["dense", "uint8", "sparse", "rows"],
 )

@@ -121,7 +121,7 @@ def test_a_folder_by_its_path(tmp_path):
         ("cifar", "train", r"no data set 'cifar'; known are glyphs.*; nor is it a folder of imag"),
         ("lost", "train", r"lost holds feature vectors, one candidate set each, where images of"),
         ("glyphs", "all", r"glyphs has classes to train on and others to test on; all of them at"),
-        ("glyphs", "val", r"split must be one of 'train', 'test', not 'val'"),
+        ("glyphs", "val", r"split must be one of train, test, not 'val'"),
     ],
 )
 def test_what_cannot_be_loaded(name, split, message):

@@ -287,8 +287,7 @@ def test_a_label_that_nobody_may_have_any_more_is_dropped(annotate):
 
 def test_many_samples_are_labeled_without_rounds(monkeypatch, blobs, annotate):
     """What is large is set low, so that the sparse road is taken by few."""
-    for module in ("classifier", "labeling.pipeline"):
-        monkeypatch.setattr(f"fspll.{module}.is_large", lambda n, n_classes: True)
+    monkeypatch.setattr("fspll.rectifiers.base.DENSE_ENTRIES", 10)
     X, sets = blobs
     names = [sets.names(row) for row in range(20)]
     names[0] = [*names[0], names[0][0]]

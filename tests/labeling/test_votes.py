@@ -9,8 +9,8 @@ from scipy import sparse
 
 from fspll import FsPLLClassifier
 from fspll._common.errors import InputError
+from fspll.rectifiers import EvidenceRule, infer_labels
 from fspll.rectifiers.assignment import name_groups
-from fspll.rectifiers.evidence import EvidenceSettings, explain_evidence, weigh_evidence
 
 
 def survey(seed, accuracy, people=4, n_classes=10, n_shot=8, spread=0.6):
@@ -53,11 +53,11 @@ def test_even_votes_change_nothing():
 def test_an_even_prior_gives_the_same_beliefs_by_the_other_road():
     X, _, votes = survey(1, accuracy=0.5)
     e, y = torch.from_numpy(X), torch.from_numpy(votes > 0)
-    plain = weigh_evidence(e, y)
-    even = weigh_evidence(e, y, prior=torch.full(y.shape, 3.0))
+    plain = infer_labels(e, y)
+    even = infer_labels(e, y, prior=torch.full(y.shape, 3.0))
     torch.testing.assert_close(even.confidence, plain.confidence)
-    torch.testing.assert_close(even.model.naming, plain.model.naming)
-    batch = weigh_evidence(torch.stack([e, e]), torch.stack([y, y]), prior=torch.ones(2, *y.shape))
+    torch.testing.assert_close(even.naming, plain.naming)
+    batch = infer_labels(torch.stack([e, e]), torch.stack([y, y]), prior=torch.ones(2, *y.shape))
     torch.testing.assert_close(batch.confidence[1], plain.confidence)
 
 
@@ -86,7 +86,7 @@ def test_votes_that_cannot_be(value):
     with pytest.raises(InputError, match="votes must be a positive number"):
         FsPLLClassifier().fit(X, votes > 0, votes=wrong)
     with pytest.raises(InputError, match="prior must be a positive, finite number"):
-        weigh_evidence(
+        infer_labels(
             torch.from_numpy(X), torch.from_numpy(votes > 0), prior=torch.from_numpy(wrong)
         )
 
@@ -96,23 +96,23 @@ def test_votes_of_another_shape():
     with pytest.raises(InputError, match=r"votes have shape \(80, 9\), but the candidates"):
         FsPLLClassifier().fit(X, votes > 0, votes=votes[:, 1:])
     with pytest.raises(InputError, match="prior has shape"):
-        weigh_evidence(torch.from_numpy(X), torch.from_numpy(votes > 0), prior=torch.ones(3))
+        infer_labels(torch.from_numpy(X), torch.from_numpy(votes > 0), prior=torch.ones(3))
 
 
 @pytest.mark.parametrize("with_votes", [False, True])
 def test_explained_rounds_are_those_of_the_inference(with_votes):
     X, _, votes = survey(3, accuracy=0.5)
     e, y = torch.from_numpy(X), torch.from_numpy(votes > 0)
-    settings = EvidenceSettings(n_neighbors=5, n_iterations=4)
+    settings = EvidenceRule(n_neighbors=5, n_iterations=4)
     prior = torch.from_numpy(np.where(votes > 0, votes, 1)) if with_votes else None
-    direct = weigh_evidence(e, y, settings, prior)
-    found = explain_evidence(e, y, settings, prior)
+    direct = infer_labels(e, y, settings, prior)
+    found = infer_labels(e, y, settings, prior, trace=True)
     assert torch.equal(found.confidence, direct.confidence)
-    assert torch.equal(found.prototypes[-1], direct.model.prototypes)
-    assert found.beliefs.shape == (5, *y.shape)
-    torch.testing.assert_close(found.beliefs.sum(dim=-1), torch.ones(5, len(X)).double())
-    assert not torch.equal(found.prototypes[0], found.prototypes[-1])
+    assert torch.equal(found.trace.prototypes[-1], direct.prototypes)
+    assert found.trace.confidence.shape == (5, *y.shape)
+    torch.testing.assert_close(found.trace.confidence.sum(dim=-1), torch.ones(5, len(X)).double())
+    assert not torch.equal(found.trace.prototypes[0], found.trace.prototypes[-1])
     if not with_votes:
-        assert torch.equal(name_groups(found.member[None], y[None])[0], direct.model.naming)
+        assert torch.equal(name_groups(found.trace.groups.member[None], y[None])[0], direct.naming)
     with pytest.raises(InputError, match="one task at a time"):
-        explain_evidence(e[None], y[None])
+        infer_labels(e[None], y[None], trace=True)

@@ -16,7 +16,7 @@ from fspll.metalearning.objectives import (
     total_candidate_probability,
     true_class,
 )
-from fspll.rectifiers.paper import METRICS, class_prototypes, distances
+from fspll.rectifiers.equations import METRICS, class_prototypes, distances
 
 N, L, M, Q = 6, 4, 3, 5
 CANDIDATES = torch.tensor(

@@ -15,7 +15,8 @@ from fspll.metalearning import regimes as objectives
 from fspll.metalearning.maml import MAMLLearner
 from fspll.metalearning.plan import DEFAULT
 from fspll.metalearning.prototypes import PrototypeLearner, View, solve
-from fspll.rectifiers.paper import METRICS, Settings, rectify
+from fspll.rectifiers import FsPLLRule, rectify
+from fspll.rectifiers.equations import METRICS
 from fspll.tasks import TaskSettings, TaskSource
 
 N_WAY, N_SHOT, N_QUERY = 4, 3, 2
@@ -138,7 +139,7 @@ def test_pn_weights_candidates_equally_and_fspll_rectifies(embedded):
     equal = solved(REGIMES.get("pn"), embedded).confidence
     assert torch.equal(equal, candidates.float())
     for name, weight in (("fspll", 0.5), ("fspll-nm", 0.0)):
-        expected = rectify(embedded[:12], candidates, Settings(2, weight, 10)).confidence
+        expected = rectify(embedded[:12], candidates, FsPLLRule(2, weight, 10)).confidence
         found = solved(REGIMES.get(name), embedded).confidence
         torch.testing.assert_close(found, expected)
         assert (found - equal).abs().max() > 0.1

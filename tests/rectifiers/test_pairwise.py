@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from fspll.rectifiers import neighbors, pairwise
-from fspll.rectifiers.paper import METRICS, Settings, rectify
+from fspll.rectifiers import FsPLLRule, neighbors, pairwise, rectify
+from fspll.rectifiers.equations import METRICS
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -48,7 +48,7 @@ def test_distance_to_a_weighted_mean_needs_distances_between_samples_only(seed):
     y[0, 1] = False
     for metric, power in zip(METRICS, (0.5, 1.0), strict=True):
         q = rectify(
-            torch.as_tensor(e), torch.as_tensor(y), Settings(0, 0, 1, metric), engine="pairwise"
+            torch.as_tensor(e), torch.as_tensor(y), FsPLLRule(0, 0, 1, metric), engine="pairwise"
         ).confidence.numpy()
         to_all = np.square(e - e.mean(0)).sum(-1) ** power
         to_rest = np.square(e - e[1:].mean(0)).sum(-1) ** power
@@ -188,7 +188,7 @@ def test_neighbors_inside_tight_clusters(k):
 
 
 def outcomes(e, y, settings=None):
-    result = rectify(e, y, settings or Settings(3), engine="pairwise", history=True)
+    result = rectify(e, y, settings or FsPLLRule(3), engine="pairwise", history=True)
     return result.prototypes, result.confidence, *result.history
 
 
@@ -204,11 +204,11 @@ def test_the_size_of_the_parts_does_not_matter(monkeypatch, metric, pairs_at_onc
         return work(*args)
 
     monkeypatch.setattr(pairwise, "_rounds_of_part", count)
-    whole = outcomes(e, y, Settings(3, metric=metric))
+    whole = outcomes(e, y, FsPLLRule(3, metric=metric))
     assert parts == [7]
     parts.clear()
     monkeypatch.setattr(pairwise, "_PAIRS_AT_ONCE", pairs_at_once)
-    for a, b in zip(whole, outcomes(e, y, Settings(3, metric=metric)), strict=True):
+    for a, b in zip(whole, outcomes(e, y, FsPLLRule(3, metric=metric)), strict=True):
         torch.testing.assert_close(a, b, rtol=0, atol=1e-12)
     assert len(parts) > 1
     assert sum(parts) == 7
@@ -245,7 +245,7 @@ def test_the_choice_of_the_way_does_not_show(monkeypatch, metric, extra):
     results = []
     for cheaper in (True, False):
         monkeypatch.setattr(pairwise, "is_cheaper", lambda y, m, answer=cheaper: answer)
-        results.append(rectify(e, y, Settings(3, metric=metric)))
+        results.append(rectify(e, y, FsPLLRule(3, metric=metric)))
         assert len(taken) == 1  # pairs the first time only
     torch.testing.assert_close(results[0].prototypes, results[1].prototypes, rtol=0, atol=1e-10)
     torch.testing.assert_close(results[0].confidence, results[1].confidence, rtol=0, atol=1e-10)

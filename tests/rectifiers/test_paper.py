@@ -15,18 +15,17 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
 from fspll._common.errors import CandidateError, FsPLLError, InputError
-from fspll.rectifiers.paper import (
-    ENGINES,
+from fspll.rectifiers import FsPLLRule, rectify
+from fspll.rectifiers.equations import (
     METRICS,
-    Settings,
     class_probabilities,
     class_prototypes,
     distances,
     exact_distances,
     log_confidence,
     nearest_neighbors,
-    rectify,
 )
+from fspll.rectifiers.paper import ENGINES
 
 BOTH_ENGINES = pytest.mark.parametrize("engine", ["equations", "pairwise"])
 BOTH_METRICS = pytest.mark.parametrize("metric", METRICS)
@@ -159,7 +158,7 @@ def tasks(draw, batch=()):
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n, n_classes, m = draw(st.integers(1, 30)), draw(st.integers(1, 8)), draw(st.integers(1, 6))
     kind = draw(st.sampled_from(["normal", "quarters"]))
-    chosen = Settings(
+    chosen = FsPLLRule(
         n_neighbors=draw(st.integers(0, 6)),
         manifold_weight=draw(st.sampled_from([0.0, 0.5, 2.0])),
         n_iterations=draw(st.integers(0, 10)),
@@ -262,7 +261,7 @@ def test_one_round_by_hand(engine):
     p_a = 0.6224593 / 1.6224593 = 0.3836517
     p_b = (0.3775407 + 3) / 1.3775407 = 3.3775407 / 1.3775407 = 2.4518628
     """
-    result = rectify(LINE, TWO_CLASSES, Settings(0, 0.5, 1), engine=engine)
+    result = rectify(LINE, TWO_CLASSES, FsPLLRule(0, 0.5, 1), engine=engine)
     close(result.confidence, [[1, 0], [0.6224593, 0.3775407], [0, 1]], 1e-6)
     close(result.prototypes, [[0.3836517], [2.4518628]], 1e-6)
 
@@ -275,7 +274,7 @@ def test_one_round_with_squared_distances_by_hand(engine):
     p_a = 0.6791787 / 1.6791787 = 0.4044707
     p_b = (0.3208213 + 3) / 1.3208213 = 2.5142088
     """
-    result = rectify(LINE, TWO_CLASSES, Settings(0, 0.5, 1, "sqeuclidean"), engine=engine)
+    result = rectify(LINE, TWO_CLASSES, FsPLLRule(0, 0.5, 1, "sqeuclidean"), engine=engine)
     close(result.confidence, [[1, 0], [0.6791787, 0.3208213], [0, 1]], 1e-6)
     close(result.prototypes, [[0.4044707], [2.5142088]], 1e-6)
 
@@ -290,7 +289,7 @@ def test_one_round_with_neighbors_by_hand(engine):
     p_a = 1.1224593 / 2.4336890 = 0.4612172
     p_b = (0.3775407 + 3 * 1.1887703) / 1.5663110 = 3.9438517 / 1.5663110 = 2.5179238
     """
-    result = rectify(LINE, TWO_CLASSES, Settings(1, 0.5, 1), engine=engine)
+    result = rectify(LINE, TWO_CLASSES, FsPLLRule(1, 0.5, 1), engine=engine)
     close(
         result.confidence,
         [[1.3112297, 0], [1.1224593, 0.3775407], [0, 1.1887703]],
@@ -306,7 +305,7 @@ def test_two_rounds_by_hand(engine):
     d_a = 0.6163483, d_b = 1.4518628, difference 0.8355145, e^-0.8355145 = 0.4336513
     Q_1a = 1 / 1.4336513 = 0.6975197, Q_1b = 0.3024803
     """
-    result = rectify(LINE, TWO_CLASSES, Settings(0, 0.5, 2), engine=engine)
+    result = rectify(LINE, TWO_CLASSES, FsPLLRule(0, 0.5, 2), engine=engine)
     close(result.confidence[1], [0.6975197, 0.3024803], 1e-6)
 
 
@@ -318,7 +317,7 @@ def test_equally_near_samples_share_the_neighborhood(engine):
     """
     e = torch.tensor([[0.0], [1.0], [2.0]])
     y = torch.tensor([[1, 0], [1, 0], [0, 1]]).bool()
-    result = rectify(e, y, Settings(1, 0.5, 3), engine=engine)
+    result = rectify(e, y, FsPLLRule(1, 0.5, 3), engine=engine)
     close(result.confidence, [[1.5, 0], [1.25, 0], [0, 1.0]], 1e-6)
 
 
@@ -346,7 +345,7 @@ def test_one_candidate_each_gives_class_means_and_stays_certain(task, seed):
                 expected[i, labels[i]] += chosen.manifold_weight * share
     result = run(e, one, chosen)
     close(result.confidence, expected, 1e-9)
-    plain = run(e, one, Settings(0, 0.5, chosen.n_iterations, chosen.metric))
+    plain = run(e, one, FsPLLRule(0, 0.5, chosen.n_iterations, chosen.metric))
     close(plain.confidence, one.astype(float), 1e-9)
     for c in np.unique(labels):
         close(plain.prototypes[c], e[labels == c].mean(axis=0), 1e-9)
@@ -357,7 +356,7 @@ def test_one_candidate_each_gives_class_means_and_stays_certain(task, seed):
 @settings(light, max_examples=20)
 def test_no_rounds_weigh_all_candidates_equally(engine, task):
     e, y, chosen = task
-    result = run(e, y, Settings(chosen.n_neighbors, 0.5, 0, chosen.metric), engine=engine)
+    result = run(e, y, FsPLLRule(chosen.n_neighbors, 0.5, 0, chosen.metric), engine=engine)
     close(result.confidence, y.astype(float), 0)
     for c in np.flatnonzero(y.any(axis=0)):
         close(result.prototypes[c], e[y[:, c]].mean(axis=0), 1e-9)
@@ -368,8 +367,8 @@ def test_no_rounds_weigh_all_candidates_equally(engine, task):
 @settings(light, max_examples=20)
 def test_no_weight_and_no_neighbors_are_the_same(engine, task):
     e, y, s = task
-    no_weight = run(e, y, Settings(s.n_neighbors, 0.0, s.n_iterations, s.metric), engine=engine)
-    no_neighbors = run(e, y, Settings(0, 2.0, s.n_iterations, s.metric), engine=engine)
+    no_weight = run(e, y, FsPLLRule(s.n_neighbors, 0.0, s.n_iterations, s.metric), engine=engine)
+    no_neighbors = run(e, y, FsPLLRule(0, 2.0, s.n_iterations, s.metric), engine=engine)
     assert torch.equal(no_weight.confidence, no_neighbors.confidence)
     assert torch.equal(no_weight.prototypes, no_neighbors.prototypes)
 
@@ -417,8 +416,8 @@ def test_moving_and_turning_the_embeddings_changes_nothing(engine, metric, seed)
     rng = np.random.default_rng(seed + 100)
     turn = np.linalg.qr(rng.normal(size=(5, 5)))[0]
     shift = rng.normal(size=5) * 10
-    before = run(e, y, Settings(metric=metric), engine=engine)
-    after = run(e @ turn + shift, y, Settings(metric=metric), engine=engine)
+    before = run(e, y, FsPLLRule(metric=metric), engine=engine)
+    after = run(e @ turn + shift, y, FsPLLRule(metric=metric), engine=engine)
     close(after.confidence, before.confidence, 1e-9)
     close(after.prototypes, before.prototypes.numpy() @ turn + shift, 1e-9)
 
@@ -431,7 +430,7 @@ def test_single_precision_far_from_the_origin(engine, metric):
         e, y = random_task(seed, scale=0.5)
         e = (e + 100).astype(np.float32)
         rounds, _ = loop_rectify(e, y, 4, 0.5, 10, metric)
-        close(run(e, y, Settings(metric=metric), engine=engine).confidence, rounds[-1], 1e-5)
+        close(run(e, y, FsPLLRule(metric=metric), engine=engine).confidence, rounds[-1], 1e-5)
 
 
 # -------------------------------------------------------------------- edges
@@ -443,7 +442,7 @@ def test_a_class_that_is_nobodys_candidate(engine, metric):
     e, y = random_task(1)
     y = np.insert(y, [0, 2], False, axis=1)
     absent = [0, 3]
-    result = run(e, y, Settings(metric=metric), engine=engine, history=True)
+    result = run(e, y, FsPLLRule(metric=metric), engine=engine, history=True)
     assert np.flatnonzero(~result.present).tolist() == absent
     assert not result.prototypes[absent].any()
     assert not result.confidence[:, absent].any()
@@ -459,15 +458,15 @@ def test_a_class_that_is_nobodys_candidate(engine, metric):
     assert chance.sum().item() == pytest.approx(1)
     assert chance.argmax().item() not in absent
     # and the other classes do not notice
-    rest = run(e, np.delete(y, absent, axis=1), Settings(metric=metric), engine=engine)
+    rest = run(e, np.delete(y, absent, axis=1), FsPLLRule(metric=metric), engine=engine)
     close(result.prototypes[result.present], rest.prototypes, 1e-12)
 
 
 @BOTH_ENGINES
 def test_fewer_others_than_neighbors_wanted(engine):
     e, y = random_task(2, n=4)
-    many = run(e, y, Settings(n_neighbors=50), engine=engine)
-    three = run(e, y, Settings(n_neighbors=3), engine=engine)
+    many = run(e, y, FsPLLRule(n_neighbors=50), engine=engine)
+    three = run(e, y, FsPLLRule(n_neighbors=3), engine=engine)
     close(many.confidence, three.confidence, 0)
 
 
@@ -476,7 +475,7 @@ def test_fewer_others_than_neighbors_wanted(engine):
 @pytest.mark.parametrize("k", [0, 4])
 def test_one_sample(engine, metric, k):
     y = np.array([[True, False, True]])
-    result = run([[2.0, 3.0]], y, Settings(n_neighbors=k, metric=metric), engine=engine)
+    result = run([[2.0, 3.0]], y, FsPLLRule(n_neighbors=k, metric=metric), engine=engine)
     close(result.confidence, [[0.5, 0, 0.5]], 1e-7)
     close(result.prototypes, [[2, 3], [0, 0], [2, 3]], 0)
 
@@ -484,7 +483,7 @@ def test_one_sample(engine, metric, k):
 @BOTH_ENGINES
 def test_one_class(engine):
     e, _ = random_task(3)
-    result = run(e, np.ones((20, 1), dtype=bool), Settings(), engine=engine)
+    result = run(e, np.ones((20, 1), dtype=bool), FsPLLRule(), engine=engine)
     close(result.confidence, np.full((20, 1), 1.5), 1e-12)
     close(result.prototypes[0], e.mean(axis=0), 1e-12)
 
@@ -493,7 +492,7 @@ def test_one_class(engine):
 def test_full_candidate_sets_keep_all_labels_equal(engine):
     """Nothing tells the labels apart, so nothing may prefer one."""
     e, _ = random_task(4)
-    result = run(e, np.ones((20, 4), dtype=bool), Settings(), engine=engine)
+    result = run(e, np.ones((20, 4), dtype=bool), FsPLLRule(), engine=engine)
     close(result.confidence, np.full((20, 4), 1.5 / 4), 1e-9)
     close(result.prototypes, np.tile(e.mean(axis=0), (4, 1)), 1e-9)
 
@@ -502,7 +501,7 @@ def test_full_candidate_sets_keep_all_labels_equal(engine):
 def test_one_shot_has_no_neighbors(engine):
     e, y = random_task(5, n=4, n_classes=4)
     y |= np.eye(4, dtype=bool)
-    result = run(e, y, Settings(n_neighbors=0), engine=engine)
+    result = run(e, y, FsPLLRule(n_neighbors=0), engine=engine)
     close(result.confidence.sum(dim=-1), np.ones(4), 1e-12)
     rounds, prototypes = loop_rectify(e, y, 0, 0.5, 10, "euclidean")
     close(result.confidence, rounds[-1], 1e-9)
@@ -520,7 +519,7 @@ def test_duplicates_with_the_same_candidates_are_treated_alike(engine, metric, d
         other = random_candidates(np.random.default_rng(seed), y.shape)
         e = np.concatenate([e, e, e]).astype(dtype)
         y = np.concatenate([y, other, y])
-        result = run(e, y, Settings(k, 2.0, 10, metric), engine=engine)
+        result = run(e, y, FsPLLRule(k, 2.0, 10, metric), engine=engine)
         assert result.confidence.isfinite().all()
         close(result.confidence[:8], result.confidence[16:], 1e-5)
         rounds, _ = loop_rectify(e, y, k, 2.0, 10, metric)
@@ -533,7 +532,7 @@ def test_all_samples_equal(engine, metric):
     """Distances are all zero: candidates stay equal, and everyone is everyone's neighbor."""
     y = np.array([[1, 1, 0], [0, 1, 1], [0, 1, 0], [1, 0, 1]], dtype=bool)
     e = np.tile([0.1, -7.3, 3.3], (4, 1)).astype(np.float32)
-    result = run(e, y, Settings(2, 0.5, 10, metric), engine=engine)
+    result = run(e, y, FsPLLRule(2, 0.5, 10, metric), engine=engine)
     # neighbors of sample 0: 1 (b, c: 1/2 each), 2 (b: 1), 3 (a, c: 1/2 each)
     # Q_0a = 1/2 + 1/2 * (1/2) / 3 = 7/12, Q_0b = 1/2 + 1/2 * (1/2 + 1) / 3 = 3/4
     close(result.confidence[0], [7 / 12, 3 / 4, 0], 1e-6)
@@ -557,7 +556,7 @@ def test_tight_clusters_far_apart_find_their_true_neighbors(engine, metric):
         y = np.repeat(np.eye(4, dtype=bool), 5, axis=0)
         y[:, 0] = True
         logs, _ = loop_rectify_log(e, y, 2, 2.0, 1, metric)
-        result = run(e, y, Settings(2, 2.0, 1, metric), engine=engine)
+        result = run(e, y, FsPLLRule(2, 2.0, 1, metric), engine=engine)
         close(result.confidence, np.exp(logs), 1e-4)
 
 
@@ -572,7 +571,7 @@ def test_a_sample_on_its_prototype_is_at_distance_zero(metric, dtype):
         y = np.ones((len(e), 2), dtype=bool)
         y[0, 1] = False
         rounds, _ = loop_rectify(e, y, 0, 0.5, 1, metric)
-        result = run(e, y, Settings(0, 0.5, 1, metric), engine="pairwise")
+        result = run(e, y, FsPLLRule(0, 0.5, 1, metric), engine="pairwise")
         close(result.confidence, rounds[-1], 1e-6 if dtype == np.float32 else 1e-12)
 
 
@@ -588,7 +587,7 @@ def test_huge_features_keep_the_ratios_of_vanishing_weights(engine, metric):
         logs, prototypes = loop_rectify_log(e, y, 3, 0.5, 10, metric)
         weight = logs.max(axis=0)
         underflows += int(((weight < -800) & y.any(axis=0)).sum())
-        result = run(e, y, Settings(3, 0.5, 10, metric), engine=engine)
+        result = run(e, y, FsPLLRule(3, 0.5, 10, metric), engine=engine)
         close(result.confidence, np.exp(logs), 1e-3 if metric == "sqeuclidean" else 1e-6)
         assert result.present.all()
         close(result.prototypes / 1e5, prototypes / 1e5, 1e-3 if metric == "sqeuclidean" else 1e-6)
@@ -602,7 +601,7 @@ def test_extreme_scales_in_single_precision(engine, metric, scale):
     for seed in range(5):
         e, y = random_task(seed, n=25, n_classes=5, scale=scale)
         e = e.astype(np.float32)
-        result = run(e, y, Settings(metric=metric), engine=engine, history=True)
+        result = run(e, y, FsPLLRule(metric=metric), engine=engine, history=True)
         assert result.confidence.isfinite().all()
         assert result.prototypes.isfinite().all()
         assert result.history.prototypes.isfinite().all()
@@ -623,8 +622,8 @@ def test_extreme_scales_in_single_precision(engine, metric, scale):
 def test_half_precision_is_computed_in_single(engine, dtype):
     e, y = random_task(6)
     half = torch.as_tensor(e).to(dtype)
-    result = run(half, y, Settings(), engine=engine)
-    same = run(half.float(), y, Settings(), engine=engine)
+    result = run(half, y, FsPLLRule(), engine=engine)
+    same = run(half.float(), y, FsPLLRule(), engine=engine)
     assert result.confidence.dtype == result.prototypes.dtype == torch.float32
     assert torch.equal(result.confidence, same.confidence)
     assert torch.equal(result.prototypes, same.prototypes)
@@ -635,7 +634,7 @@ def test_inputs_are_not_touched_and_nothing_is_differentiated(engine):
     e, y = (torch.as_tensor(x) for x in random_task(7))
     before, mask = e.clone(), y.clone()
     e.requires_grad_()
-    result = rectify(e, y, Settings(), engine=engine, history=True)
+    result = rectify(e, y, FsPLLRule(), engine=engine, history=True)
     assert not any(x.requires_grad for x in (result.prototypes, result.confidence))
     assert not any(x.requires_grad for x in result.history)
     assert e.requires_grad
@@ -643,7 +642,7 @@ def test_inputs_are_not_touched_and_nothing_is_differentiated(engine):
     assert torch.equal(e.detach(), before)
     assert torch.equal(y, mask)
     # without rounds the confidence is the candidates: changing it must not change them
-    rectify(e, y, Settings(n_iterations=0), engine=engine).confidence.zero_()
+    rectify(e, y, FsPLLRule(n_iterations=0), engine=engine).confidence.zero_()
     assert torch.equal(y, mask)
 
 
@@ -662,21 +661,21 @@ def test_strided_inputs(engine):
 @pytest.mark.parametrize("n_iterations", [0, 1, 4])
 def test_history_holds_the_result_of_every_number_of_rounds(engine, n_iterations):
     e, y = random_task(9)
-    result = run(e, y, Settings(n_iterations=n_iterations), engine=engine, history=True)
+    result = run(e, y, FsPLLRule(n_iterations=n_iterations), engine=engine, history=True)
     assert result.history.confidence.shape == (n_iterations + 1, 20, 4)
     assert result.history.prototypes.shape == (n_iterations + 1, 4, 5)
     assert torch.equal(result.history.confidence[0], torch.as_tensor(y).double())
     assert torch.equal(result.history.confidence[-1], result.confidence)
     assert torch.equal(result.history.prototypes[-1], result.prototypes)
     for t in range(n_iterations + 1):
-        shorter = run(e, y, Settings(n_iterations=t), engine=engine)
+        shorter = run(e, y, FsPLLRule(n_iterations=t), engine=engine)
         assert shorter.history is None
         close(result.history.confidence[t], shorter.confidence, 1e-12)
         close(result.history.prototypes[t], shorter.prototypes, 1e-12)
 
 
 def test_defaults_are_the_papers():
-    assert Settings() == Settings(4, 0.5, 10, "euclidean")
+    assert FsPLLRule() == FsPLLRule("auto", 0.5, 10, "euclidean")
     e, y = random_task(10)
     rounds, _ = loop_rectify(e, y, 4, 0.5, 10, "euclidean")
     close(run(e, y, None).confidence, rounds[-1], 1e-9)
@@ -812,7 +811,7 @@ def test_an_empty_candidate_set_is_named():
         ({"n_neighbors": -1}, "n_neighbors must be a whole number of 0 or more, not -1"),
         ({"n_neighbors": 1.5}, "n_neighbors must be a whole number of 0 or more, not 1.5"),
         ({"n_neighbors": True}, "n_neighbors must be a whole number of 0 or more, not True"),
-        ({"n_neighbors": "auto"}, "n_neighbors must be a whole number of 0 or more, not 'auto'"),
+        ({"n_neighbors": "all"}, "n_neighbors must be a whole number or 'auto', not 'all'"),
         ({"n_iterations": -3}, "n_iterations must be a whole number of 0 or more, not -3"),
         ({"n_iterations": None}, "n_iterations must be a whole number of 0 or more, not None"),
         ({"manifold_weight": -0.1}, "manifold_weight must be a number of 0 or more, not -0.1"),
@@ -824,7 +823,7 @@ def test_an_empty_candidate_set_is_named():
 )
 def test_bad_settings(wrong, message):
     with pytest.raises(InputError, match=message) as caught:
-        Settings(**wrong)
+        FsPLLRule(**wrong)
     assert isinstance(caught.value, FsPLLError)
     assert isinstance(caught.value, ValueError)
 
@@ -832,8 +831,8 @@ def test_bad_settings(wrong, message):
 def test_numpy_numbers_are_numbers():
     """A parameter grid made with np.arange hands out NumPy integers."""
     e, y = random_task(11)
-    chosen = Settings(np.int64(2), np.float32(0.5), np.int32(3))
-    close(run(e, y, chosen).confidence, run(e, y, Settings(2, 0.5, 3)).confidence, 1e-12)
+    chosen = FsPLLRule(np.int64(2), np.float32(0.5), np.int32(3))
+    close(run(e, y, chosen).confidence, run(e, y, FsPLLRule(2, 0.5, 3)).confidence, 1e-12)
 
 
 def test_bad_engine_and_metric():

@@ -52,3 +52,9 @@ def check_positive(name: str, value: Any, *, zero: bool = False) -> None:
     if not usable:
         wanted = "number of 0 or more" if zero else "number above 0"
         raise InputError(f"{name} must be a {wanted}, not {value!r}")
+
+
+def check_probability(name: str, value: Any) -> None:
+    """Raise unless the value is None or a probability."""
+    if value is not None and not (is_number(value) and 0 <= value <= 1):
+        raise InputError(f"{name} is a probability between 0 and 1, or None, not {value!r}")

@@ -67,7 +67,7 @@ def get(
         typer.Option(
             "--from",
             help="A folder or file to copy (may be given twice), or the address of a folder; "
-            "without it, the data set's public home.",
+            "without it, the data set's public address.",
         ),
     ] = None,
     folder: Annotated[
@@ -84,7 +84,7 @@ def get(
     if urls and len(source or ()) > 1:
         raise InputError(f"--from {urls[0]} is an address; give it alone, it is for all files")
     known = DATASETS.get(name)
-    with _shown_bytes() as progress:
+    with _byte_bars() as progress:
         fetched = get_dataset(
             name, urls[0] if urls else source or None, folder, force=force, progress=progress
         )
@@ -121,7 +121,7 @@ def check(
 
 
 @contextmanager
-def _shown_bytes() -> Iterator[Report]:
+def _byte_bars() -> Iterator[Report]:
     """Yield a report function that draws one bar per file, with the time left, on a terminal."""
     bar = Progress(
         TextColumn("{task.description}"),

@@ -25,8 +25,8 @@ def demo(
     from fspll.cli.progress import TrainingBar
     from fspll.datasets import load_glyphs
     from fspll.embeddings import Encoder, load_embedding
-    from fspll.experiments import evaluate
-    from fspll.experiments.methods import DEFAULT_METHODS as METHODS
+    from fspll.experiments.comparison import compare
+    from fspll.experiments.evaluation import METHODS
     from fspll.metalearning import TrainingPlan, train
     from fspll.metalearning.trainer import MODEL
     from fspll.tasks import TaskSettings
@@ -50,7 +50,7 @@ def demo(
     settings = [TaskSettings(n_way, 5, 15, r=r) for n_way in (5, 20) for r in (1, 2, 3)]
     with progress_bar() as progress:
         line = progress.add_task("solving new tasks", total=len(settings))
-        rows = evaluate(
+        rows = compare(
             [encoder],
             new,
             settings,

@@ -1,12 +1,12 @@
 """Data sets: images with one true class each, and tables with candidate sets.
 
->>> from fspll.datasets import DATASETS, load_images
+>>> from fspll.datasets import DATASETS, load_glyphs
 >>> DATASETS.names()[:3]
 ['glyphs', 'omniglot', 'mini-imagenet']
 >>> DATASETS.get("Mini_ImageNet").name
 'mini-imagenet'
->>> load_images("glyphs", "test", size=8)
-ImageSet('glyphs/test': 10000 images of 8x8, 500 classes)
+>>> load_glyphs(5, 4, split="test")
+ImageSet('glyphs/test': 20 images of 28x28, 5 classes)
 """
 
 from __future__ import annotations

@@ -150,7 +150,7 @@ class Download:
 
 @dataclass(frozen=True)
 class State:
-    """How a data set stands: ``"built in"``, ``"present"``, ``"absent"`` or ``"damaged"``."""
+    """Whether a data set is there: ``"built in"``, ``"present"``, ``"absent"`` or ``"damaged"``."""
 
     word: str
     detail: str
@@ -174,7 +174,7 @@ class DataSet(ABC):
     kind : {"characters", "photos", "vectors"}
         What one sample is.
     advice : str
-        How to get it; ``{home}`` stands for its folder.
+        How to get it; ``{folder}`` stands for its folder.
     folder : str
         Where it lives below the data folder; empty when nothing is stored.
     files : tuple of str
@@ -217,7 +217,7 @@ class DataSet(ABC):
         files : mapping of str to Path
             The files by name, one per entry of ``self.files``.
         thorough : bool
-            Whether to read every byte, or to take a glance.
+            Whether to read every byte, or only names and sizes.
         """
         return f"{len(files)} files" if files else self.advice
 
@@ -228,7 +228,7 @@ class DataSet(ABC):
         """Return what loaded data is called in tables of results."""
         return self.title
 
-    def home(self, root: Path | str | None = None) -> Path:
+    def path(self, root: Path | str | None = None) -> Path:
         """Return where it lives, there or not: ``root`` itself, or its place in the data folder."""
         return data_dir() / self.folder if root is None else Path(root).expanduser()
 
@@ -245,27 +245,27 @@ class DataSet(ABC):
 
     def require_files(self, root: Path | str | None = None) -> list[Path]:
         """Return the path of every file, or raise DataError that says how to get them."""
-        home = self.home(root)
-        found, missing = self.find_files(home)
+        folder = self.path(root)
+        found, missing = self.find_files(folder)
         if missing:
             raise DataError(
-                f"{self.title} was not found: {', '.join(missing)} missing in {home}; "
-                f"{self.advice.format(home=home)}, or set FSPLL_DATA to the folder that holds "
+                f"{self.title} was not found: {', '.join(missing)} missing in {folder}; "
+                f"{self.advice.format(folder=folder)}, or set FSPLL_DATA to the folder that holds "
                 f"{self.folder}/"
             )
         return list(found.values())
 
     def state(self, root: Path | str | None = None, *, thorough: bool = False) -> State:
-        """Return how it stands, from a glance or (``thorough``) from reading every byte."""
+        """Return whether it is there and sound; ``thorough`` reads every byte."""
         if not self.files:
             return State("built in", self.inspect({}, thorough), None)
-        home = self.home(root)
-        found, missing = self.find_files(home)
+        folder = self.path(root)
+        found, missing = self.find_files(folder)
         if not found:
-            return State("absent", self.advice.format(home=home), home)
+            return State("absent", self.advice.format(folder=folder), folder)
         if missing:
-            return State("damaged", f"{' and '.join(missing)} not found in {home}", home)
+            return State("damaged", f"{' and '.join(missing)} not found in {folder}", folder)
         try:
-            return State("present", self.inspect(found, thorough), home)
+            return State("present", self.inspect(found, thorough), folder)
         except DataError as error:
-            return State("damaged", str(error), home)
+            return State("damaged", str(error), folder)

@@ -117,7 +117,7 @@ class CacheEntry:
         progress : callable, optional
             Called as ``progress(done, total)``; without one a bar is shown on a terminal.
         """
-        whole = (len(readers), *shape)
+        title, whole = self.name.rsplit("-", 1)[0], (len(readers), *shape)
         remove_stale(self.images_path.parent, f"{self.name}-")  # first: it may fill the disk
         _check_space(self.images_path.parent, math.prod(whole))
         # Plain sequential writes rather than a writable memory map: on a full disk a write is an
@@ -125,7 +125,7 @@ class CacheEntry:
         with (
             write_beside(self.images_path) as path,
             path.open("wb") as file,
-            _shown(f"decoding {self.name.rsplit('-', 1)[0]}", len(readers), progress) as report,
+            _progress_bar(f"decoding {title}", len(readers), progress) as report,
             ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool,
         ):
             header = {"descr": "|u1", "fortran_order": False, "shape": whole}
@@ -202,7 +202,7 @@ def read_picture(
 
 
 @contextmanager
-def _shown(title: str, total: int, progress: Progress | None) -> Iterator[Progress]:
+def _progress_bar(title: str, total: int, progress: Progress | None) -> Iterator[Progress]:
     """Yield the caller's own report function, or one that draws a bar on a terminal."""
     if progress is not None:
         yield progress

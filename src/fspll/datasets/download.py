@@ -4,7 +4,7 @@ A refused download leaves what was there as it was. Only a connection that broke
 the ``.part`` file from which the next run goes on.
 
 Why not pooch: it starts a broken download again from the first byte, has no limit of size, and
-accepts a file by its checksum only, where copies of these data sets are told by their content.
+accepts a file by its checksum only, where copies of data sets have to be accepted by their content.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _HTML_TYPES = ("text/html", "application/xhtml+xml")
 _HTML_STARTS = (b"<!doctype html", b"<html", b"<head")
 
 
-class _CutError(Exception):
-    """The connection ended too early; what arrived is kept and the rest can be asked for."""
+class _RetryError(Exception):
+    """Another attempt may help; what arrived is kept and only the rest will be asked for."""
 
 
 def download(
@@ -85,7 +85,7 @@ def download(
     """
     refuse_insecure(url)
     target = Path(target)
-    part = Part(target, url)
+    part = PartialFile(target, url)
     opener = opener or make_opener(url)
     remove_stale(target.parent, target.name)
     with no_empty_folder(target.parent):
@@ -93,9 +93,9 @@ def download(
             try:
                 _receive(url, part, opener, max_bytes, timeout, progress)
                 break
-            except _CutError as cut:
+            except _RetryError as error:
                 if attempt == attempts:
-                    raise DataError(_give_up(url, part, attempts, cut)) from cut
+                    raise DataError(_give_up(url, part, attempts, error)) from error
                 time.sleep(pause * 2 ** (attempt - 1))
         try:
             _check_md5(part.path, md5)
@@ -109,7 +109,7 @@ def download(
     return target
 
 
-class Part:
+class PartialFile:
     """A file on its way: its bytes so far and a note of which version of which URL they are."""
 
     def __init__(self, target: Path, url: str) -> None:
@@ -159,21 +159,21 @@ class Part:
         self.note.unlink(missing_ok=True)
 
 
-def _give_up(url: str, part: Part, attempts: int, cut: _CutError) -> str:
+def _give_up(url: str, part: PartialFile, attempts: int, error: _RetryError) -> str:
     kept = part.size()
-    hope = f"; {kept} bytes are kept, run it again to go on from there" if kept else ""
-    return f"the download of {url} failed {attempts} times, at last because {cut}{hope}"
+    rest = f"; {kept} bytes are kept, run it again to go on from there" if kept else ""
+    return f"the download of {url} failed {attempts} times, at last because {error}{rest}"
 
 
 def _receive(
     url: str,
-    part: Part,
+    part: PartialFile,
     opener: urllib.request.OpenerDirector,
     max_bytes: int,
     timeout: float,
     progress: Progress | None,
 ) -> None:
-    """Make one request and write what comes; raise ``_CutError`` when another may help."""
+    """Make one request and write what comes; raise ``_RetryError`` when another may help."""
     start, validator = part.resume_point()
     headers = {"User-Agent": f"fspll/{__version__}", "Accept-Encoding": "identity"}
     if start:
@@ -184,7 +184,7 @@ def _receive(
         # Some servers honor Range but not If-Range: compare the versions here as well.
         if begin not in (0, start) or (begin and served not in ("", validator)):
             part.remove()
-            raise _CutError("the file changed on the server while it was being downloaded")
+            raise _RetryError("the file changed on the server while it was being downloaded")
         _refuse_oversize(url, total or 0, max_bytes)
         size, block = begin, _read(response, _BLOCK)
         # Before the part file is opened: a network's login page must not cost what is already here.
@@ -207,12 +207,12 @@ def _receive(
         part.remove()
         _refuse_oversize(url, size, max_bytes)
     if total is not None and size < total:
-        raise _CutError(f"the connection closed after {size} of {total} bytes")
+        raise _RetryError(f"the connection closed after {size} of {total} bytes")
 
 
 def _open(
     request: urllib.request.Request,
-    part: Part,
+    part: PartialFile,
     opener: urllib.request.OpenerDirector,
     timeout: float,
 ) -> http.client.HTTPResponse:
@@ -227,7 +227,7 @@ def _open(
             part.remove()
         elif error.code != 429 and error.code < 500:
             raise DataError(f"cannot download {url}: the server answered {answer}") from error
-        raise _CutError(f"the server answered {answer}") from error
+        raise _RetryError(f"the server answered {answer}") from error
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", error)
         lasting = isinstance(reason, ssl.SSLCertVerificationError) or not isinstance(
@@ -235,7 +235,7 @@ def _open(
         )
         if lasting:
             raise DataError(f"cannot download {url}: {reason}") from error
-        raise _CutError(_say(reason)) from error
+        raise _RetryError(_connection_broke(reason)) from error
 
 
 def _read(response: http.client.HTTPResponse, n_bytes: int) -> bytes:
@@ -243,10 +243,10 @@ def _read(response: http.client.HTTPResponse, n_bytes: int) -> bytes:
     try:
         return response.read1(n_bytes) if n_bytes else b""
     except (OSError, http.client.HTTPException) as error:
-        raise _CutError(_say(error)) from error
+        raise _RetryError(_connection_broke(error)) from error
 
 
-def _say(error: object) -> str:
+def _connection_broke(error: object) -> str:
     return f"the connection broke ({error or type(error).__name__})"
 
 

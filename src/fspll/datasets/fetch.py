@@ -1,4 +1,4 @@
-"""Fetch data sets: downloads from their public homes, and verified copies of local files.
+"""Fetch data sets: downloads from their public addresses, and verified copies of local files.
 
 Nothing takes the place of a file before it has been verified, so a refused download or copy leaves
 what was there as it was.
@@ -15,7 +15,7 @@ from pathlib import Path
 from fspll._common.errors import DataError, InputError
 from fspll._common.files import no_empty_folder, remove_stale, write_beside
 from fspll.datasets.base import DataSet, Download
-from fspll.datasets.download import Part, Progress, download
+from fspll.datasets.download import PartialFile, Progress, download
 from fspll.datasets.registry import DATASETS
 
 _COPY_BLOCK = 2**20
@@ -56,7 +56,7 @@ def get_dataset(
         A name of :data:`~fspll.datasets.registry.DATASETS`.
     source : str, path or sequence of paths, optional
         A folder or the files themselves on this machine, or the address of a folder that holds
-        the files; by default the data set's public home, whose files must have their known
+        the files; by default the data set's public address, whose files must have their known
         checksums. From anywhere else they are accepted by their content.
     root : path, optional
         The folder to put it in; by default its place in the data folder.
@@ -64,6 +64,11 @@ def get_dataset(
         Fetch it even if it is there and sound.
     progress : callable, optional
         See :data:`~fspll.datasets.download.Progress`.
+
+    Examples
+    --------
+    >>> get_dataset("glyphs").summary
+    'drawn by code, nothing to fetch'
     """
     dataset = DATASETS.get(name)
     state = dataset.state(root, thorough=not force)
@@ -83,16 +88,16 @@ def get_dataset(
 
 
 def _download_files(
-    dataset: DataSet, base: str | None, home: Path, force: bool, progress: Progress | None
+    dataset: DataSet, base: str | None, folder: Path, force: bool, progress: Progress | None
 ) -> tuple[Path, ...]:
-    """Download what is missing or damaged, from ``base`` or from the public home."""
+    """Download what is missing or damaged, from ``base`` or from the public address."""
     if not dataset.downloads:
-        raise InputError(f"{dataset.name} is {dataset.advice.format(home=home)}")
+        raise InputError(f"{dataset.name} is {dataset.advice.format(folder=folder)}")
     if base is not None and base.endswith(".zip"):
         raise InputError(f"{base} is one file; give the address of the folder that holds it")
     written = []
     for file in dataset.downloads:
-        target = home / file.name
+        target = folder / file.name
         if not force and _is_sound(dataset, target, file):
             continue
         written.append(
@@ -119,11 +124,11 @@ def _is_sound(dataset: DataSet, path: Path, file: Download) -> bool:
 
 
 def _copy_files(
-    dataset: DataSet, paths: list[Path], home: Path, progress: Progress | None
+    dataset: DataSet, paths: list[Path], folder: Path, progress: Progress | None
 ) -> tuple[Path, ...]:
     """Verify local files together, then copy them; either all of them change or none does."""
     given = _name_files(dataset, paths)
-    already, _ = dataset.find_files(home)
+    already, _ = dataset.find_files(folder)
     files: dict[str, Path] = {}
     for names in dataset.files:
         for known in (given, already):
@@ -136,19 +141,19 @@ def _copy_files(
             wanted = names.replace("|", " or ")
             raise InputError(f"{where} has no {wanted}, which is a part of {dataset.name}")
     dataset.inspect(files, True)
-    new = {home / name: path for name, path in files.items() if path != already.get(name)}
+    new = {folder / name: path for name, path in files.items() if path != already.get(name)}
     for path in new.values():
         if path.is_dir():
             raise InputError(
-                f"{path} is a folder; place it in {home} by hand, only files are copied"
+                f"{path} is a folder; place it in {folder} by hand, only files are copied"
             )
-    with no_empty_folder(home), ExitStack() as stack:
+    with no_empty_folder(folder), ExitStack() as stack:
         for target, path in new.items():
-            remove_stale(home, target.name)
+            remove_stale(folder, target.name)
             if not (target.exists() and target.samefile(path)):
                 _copy(path, stack.enter_context(write_beside(target)), target.name, progress)
     for target in new:
-        Part(target, "").remove()  # what an earlier, broken download may have left
+        PartialFile(target, "").remove()  # what an earlier, broken download may have left
     return tuple(new)
 
 

@@ -16,7 +16,8 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from fspll._common.errors import DataError, InputError
+from fspll._common.arguments import check_choice, check_count
+from fspll._common.errors import DataError
 from fspll.datasets.archives import Source, open_source
 from fspll.datasets.base import DataSet, ImageSet
 from fspll.datasets.cache import CacheEntry, Decoded, Progress, read_picture
@@ -37,7 +38,7 @@ class MiniImageNet(DataSet):
     kind = "photos"
     advice = (
         "not downloadable because of ImageNet's license; place images/ or images.zip, "
-        "train.csv, val.csv and test.csv in {home}"
+        "train.csv, val.csv and test.csv in {folder}"
     )
     folder = "mini_imagenet"
     files = ("images.zip|images", *(f"{part}.csv" for part in N_CLASSES))
@@ -114,11 +115,25 @@ def load_mini_imagenet(
     ImageSet
         ``images`` of shape (n, size, size, 3), read-only, in blocks of one class; named after the
         folder, so that a stand-in keeps its own name.
+
+    Examples
+    --------
+    One photo per split in miniImageNet's layout:
+
+    >>> import tempfile
+    >>> from PIL import Image
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     root = Path(folder) / "pets"
+    ...     (root / "images").mkdir(parents=True)
+    ...     for split, animal in (("train", "cat"), ("val", "cow"), ("test", "dog")):
+    ...         with (root / f"{split}.csv").open("w") as table:
+    ...             print("filename,label", f"{animal}.png,{animal}", sep=chr(10), file=table)
+    ...         Image.new("RGB", (120, 90)).save(root / "images" / f"{animal}.png")
+    ...     load_mini_imagenet("meta-train", root=root, size=32)
+    ImageSet('pets/meta-train': 2 images of 32x32x3, 2 classes)
     """
-    if split not in SPLITS:
-        raise InputError(f"split must be one of {', '.join(map(repr, SPLITS))}, not {split!r}")
-    if size < 1:
-        raise InputError(f"size must be at least 1, not {size}")
+    check_choice("split", split, SPLITS)
+    check_count("size", size, 1)
     pictures, *tables = MINI_IMAGENET.require_files(root)
     entry = CacheEntry.of(f"mini_imagenet-{size}", [pictures, *tables], size=size)
     decoded = entry.load()
@@ -130,7 +145,7 @@ def load_mini_imagenet(
     start = sum(len(part["labels"]) for part in before)
     labels = np.concatenate([np.array(part["labels"], dtype=np.int64) for part in wanted])
     return ImageSet(
-        name=f"{MINI_IMAGENET.home(root).resolve().name}/{split}",
+        name=f"{MINI_IMAGENET.path(root).resolve().name}/{split}",
         images=decoded.images[start : start + len(labels)],
         labels=labels - first_class,
         class_names=tuple(name for part in wanted for name in part["classes"]),
@@ -209,10 +224,10 @@ def read_table(path: Path) -> list[Row]:
 def check_disjoint(parts: list[list[Row]]) -> None:
     """Refuse a class in two splits and a photo listed twice: both leak test data."""
     photos: dict[str, Row] = {}
-    home: dict[str, tuple[int, Row]] = {}
+    first_seen: dict[str, tuple[int, Row]] = {}
     for index, rows in enumerate(parts):
         for row in rows:
-            part, first = home.setdefault(row.label, (index, row))
+            part, first = first_seen.setdefault(row.label, (index, row))
             if part != index:
                 here, there = (r.where.replace("'filename'", "'label'") for r in (row, first))
                 raise DataError(

@@ -17,7 +17,8 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from fspll._common.errors import DataError, InputError
+from fspll._common.arguments import check_choice, check_count
+from fspll._common.errors import DataError
 from fspll._common.files import file_md5
 from fspll.datasets.archives import Source, open_source
 from fspll.datasets.base import DataSet, Download, ImageSet
@@ -67,7 +68,7 @@ class Omniglot(DataSet):
     origin = "Lake, Salakhutdinov and Tenenbaum (2015)"
     license = "MIT"
     kind = "characters"
-    advice = "fetch it into {home} with: fspll data get omniglot"
+    advice = "fetch it into {folder} with: fspll data get omniglot"
     folder = "omniglot"
     # The zip first: a folder beside it may be the remains of an interrupted extraction.
     files = tuple(f"{archive.name}|{archive.name.removesuffix('.zip')}" for archive in ARCHIVES)
@@ -137,11 +138,24 @@ def load_omniglot(
     -------
     ImageSet
         ``images`` of shape (n_classes * 20, size, size).
+
+    Examples
+    --------
+    Two characters of one's own in Omniglot's layout, one to train on and one to test on:
+
+    >>> import tempfile
+    >>> from PIL import Image
+    >>> with tempfile.TemporaryDirectory() as root:
+    ...     for part in ("images_background/Greek", "images_evaluation/Latin"):
+    ...         folder = Path(root) / part / "character01"
+    ...         folder.mkdir(parents=True)
+    ...         for number in range(20):
+    ...             Image.new("1", (105, 105), "white").save(folder / f"{number}.png")
+    ...     load_omniglot("test", root=root, n_train_characters=1)
+    ImageSet('omniglot/test': 80 images of 28x28, 4 classes)
     """
-    if split not in ("train", "test", "all"):
-        raise InputError(f"split must be 'train', 'test' or 'all', not {split!r}")
-    if size < 1:
-        raise InputError(f"size must be at least 1, not {size}")
+    check_choice("split", split, ("train", "test", "all"))
+    check_count("size", size, 1)
     sources = OMNIGLOT.require_files(root)
     entry = CacheEntry.of(f"omniglot-{size}", sources, size=size)
     decoded = entry.load()

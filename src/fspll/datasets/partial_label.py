@@ -39,7 +39,7 @@ class PartialLabelFile(DataSet):
         self.name = self.title = name
         self.what = what
         self.files = (f"{name}.mat",)
-        self.advice = f"not downloadable; place {name}.mat by hand in {{home}}"
+        self.advice = f"not downloadable; place {name}.mat by hand in {{folder}}"
 
     def load(
         self, split: str = "all", *, root: Path | str | None = None, size: int | None = None
@@ -54,7 +54,7 @@ class PartialLabelFile(DataSet):
         return load_partial_label_mat(path)
 
     def inspect(self, files: Mapping[str, Path], thorough: bool) -> str:
-        """Read the file, which is small enough even for a glance; return what is in it."""
+        """Read the whole file, thorough or not, as it is small; return what is in it."""
         (path,) = files.values()
         data = load_partial_label_mat(path)
         return f"{len(data)} samples, {data.X.shape[1]} features, {data.n_classes} classes"
@@ -81,6 +81,16 @@ def load_partial_label_mat(path: Path | str) -> PartialLabelSet:
     ------
     DataError
         When the file, a variable in it, or a row of that cannot be used; the message names it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from scipy.io import savemat
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "three.mat"
+    ...     savemat(path, {"data": np.ones((3, 5)), "partial_target": np.eye(3) + np.eye(3, k=1)})
+    ...     load_partial_label_mat(path)
+    PartialLabelSet('three': 3 samples, 5 features, 3 classes)
     """
     path = Path(path)
     variables = _read_mat(path, needed=("data", "partial_target"), optional=("target",))
@@ -102,6 +112,18 @@ def load_partial_label_split(path: Path | str) -> tuple[PartialLabelSet, Partial
     train, test : PartialLabelSet
         The true labels of ``train`` are not in such a file and are None; the candidate sets of
         ``test`` hold the true label alone.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from scipy.io import savemat
+    >>> contents = {"train_data": np.ones((3, 5)), "train_p_target": np.ones((3, 2)),
+    ...             "test_data": np.ones((2, 5)), "test_target": np.eye(2)}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     savemat(Path(folder) / "small.mat", contents)
+    ...     train, test = load_partial_label_split(Path(folder) / "small.mat")
+    >>> test
+    PartialLabelSet('small/test': 2 samples, 5 features, 2 classes)
     """
     path = Path(path)
     needed = ("train_data", "train_p_target", "test_data", "test_target")

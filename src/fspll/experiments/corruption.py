@@ -1,4 +1,4 @@
-"""Tasks harder than the paper's: classes of unequal sizes, distractors that follow habits.
+"""Tasks that are harder than the paper's: unequal classes and distractors that are not even.
 
 Shapes: n support samples, l classes, as in :mod:`fspll.tasks`.
 """
@@ -19,15 +19,15 @@ _STREAM = 0x5EED  # apart from the streams of TaskSource
 
 @dataclass(frozen=True)
 class Corruption:
-    """How tasks differ from classes of one size and distractors drawn uniformly.
+    """How tasks differ from even classes and even distractors.
 
     Attributes
     ----------
     sizes : (int, int), optional
-        Fewest and most support samples of a class, drawn uniformly; ``n_shot`` by default.
+        Every class has between so many support samples, drawn evenly; otherwise ``n_shot``.
     habit : float
         Probability with which one of a sample's distractors is the *habitual* one of its class,
-        the next label, instead of a uniform draw.
+        the next label, instead of an even draw.
     habitual_classes : int, optional
         How many classes have a habit; None for all of them.
     """

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from scipy import sparse
 
-from fspll._common.errors import InputError, InputTypeError
+from fspll import rectifiers
+from fspll._common.errors import InputTypeError
 from fspll.annotations.samples import Annotations
 from fspll.candidates import Candidates
 from fspll.candidates.estimators import check_lengths
@@ -25,9 +26,7 @@ from fspll.labeling.reasons import find_undecided
 from fspll.labeling.result import Labeling, Rounds
 from fspll.labeling.review import Groups, choose_questions, questions_of
 from fspll.labeling.samples import Prepared, prepare
-from fspll.rectifiers.evidence import EvidenceSettings, Explained, explain_evidence
-from fspll.rectifiers.paper import rectify
-from fspll.rectifiers.sparse import is_large
+from fspll.rectifiers import Trace, is_large
 
 MOST_ENTRIES = 1 << 24  # of (sample, sample) or (sample, class), up to which rounds are kept
 _UNEVEN = 100.0  # factor between the scales of features from which a note is made
@@ -108,12 +107,11 @@ def label(
             notes.append("the numbers of votes are not used here, only who may have which label")
         votes = sparse.csr_array(candidates.matrix.astype(float))
     uneven = None if _is_even(votes) else votes
-    classifier.fit(made.features, candidates, votes=uneven)
-    inside = _explain(classifier, made.features, candidates, uneven)
+    classifier.fit(made.features, candidates, votes=uneven, trace=_keeps_trace(candidates))
     classifier.embedding = made.encoder  # fitted on features; new samples are encoded first
     given = {kept.names[row]: candidates.names(row)[0] for row in np.flatnonzero(answered).tolist()}
     return _result(
-        kept, candidates, votes, answered, given, classifier, made, inside, _all_notes(notes, made)
+        kept, candidates, votes, answered, given, classifier, made, _all_notes(notes, made)
     )
 
 
@@ -177,7 +175,7 @@ def _is_even(votes: sparse.csr_array) -> bool:
 
 def _vote_counts(classifier: FsPLLClassifier, candidates: Candidates) -> bool:
     """Tell whether the rectifier can use numbers of votes."""
-    return classifier.rectifier == "evidence" and not is_large(*candidates.matrix.shape)
+    return classifier.make_rectifier().uses_votes and not is_large(*candidates.matrix.shape)
 
 
 def _all_notes(notes: list[str], made: Prepared) -> list[str]:
@@ -199,41 +197,16 @@ def _all_notes(notes: list[str], made: Prepared) -> list[str]:
     return notes
 
 
-# -------------------------------------------------------------------- a second look
-
-
-class Inside(NamedTuple):
-    """What the classifier does not keep; None where there are too many samples to keep it."""
-
-    explained: Explained | None
-    rounds: Rounds | None
-
-
-def _explain(
-    classifier: FsPLLClassifier,
-    features: np.ndarray,
-    candidates: Candidates,
-    votes: sparse.csr_array | None,
-) -> Inside:
-    """Run the rectifier once more and note every round."""
+def _keeps_trace(candidates: Candidates) -> bool:
+    """Tell whether there are few enough samples to keep every round."""
     n, n_classes = candidates.matrix.shape
-    if is_large(n, n_classes) or n * max(n, n_classes) > MOST_ENTRIES:
-        return Inside(None, None)
-    settings = classifier._settings(candidates, n)
-    embeddings = torch.from_numpy(np.require(features, requirements=["C", "W"]))
-    embeddings = embeddings.to(torch.promote_types(embeddings.dtype, torch.float32))
-    mask = torch.from_numpy(candidates.mask)
-    if isinstance(settings, EvidenceSettings):
-        prior = classifier._prior(votes, candidates, n)
-        found = explain_evidence(embeddings, mask, settings, prior)
-        rounds = Rounds(found.prototypes.numpy(), found.beliefs.argmax(dim=-1).numpy())
-        return Inside(found, rounds)
-    history = rectify(embeddings, mask, settings, history=True).history
-    if history is None:
-        raise InputError("the rectifier kept no history")
-    return Inside(
-        None, Rounds(history.prototypes.numpy(), history.confidence.argmax(dim=-1).numpy())
-    )
+    return n * max(n, n_classes) <= MOST_ENTRIES
+
+
+def _rounds(trace: Trace | None) -> Rounds | None:
+    if trace is None:
+        return None
+    return Rounds(trace.prototypes.cpu().numpy(), trace.confidence.argmax(dim=-1).cpu().numpy())
 
 
 def _result(
@@ -244,16 +217,16 @@ def _result(
     answers: dict[str, Any],
     classifier: FsPLLClassifier,
     made: Prepared,
-    inside: Inside,
     notes: list[str],
 ) -> Labeling:
     probabilities = on_candidates(classifier.confidence_, candidates)
     top, second, confidence, margin = two_likeliest(probabilities)
     by_place = naming = groups = None
-    if inside.explained is not None:
-        by_place = inside.explained.by_place.double().numpy()
-        naming = inside.explained.model.naming.double().numpy()
-        groups = _groups(inside.explained, candidates, votes)
+    trace = classifier.trace_
+    if trace is not None and trace.groups is not None:
+        by_place = trace.groups.by_place.double().cpu().numpy()
+        naming = trace.groups.naming.double().cpu().numpy()
+        groups = _review_groups(trace.groups, candidates, votes)
     undecided = find_undecided(
         candidates,
         confidence,
@@ -290,7 +263,7 @@ def _result(
         undecided=undecided,
         answers=answers,
         answered=answered,
-        rounds=inside.rounds,
+        rounds=_rounds(trace),
         notes=notes,
         unreadable=made.unreadable or [],
         pictures=made.pictures,
@@ -298,10 +271,14 @@ def _result(
     )
 
 
-def _groups(explained: Explained, candidates: Candidates, votes: sparse.csr_array) -> Groups:
+def _review_groups(
+    groups: rectifiers.Groups, candidates: Candidates, votes: sparse.csr_array
+) -> Groups:
     mask = candidates.mask
     prior = np.where(mask, votes.toarray(), 0.0)
     mean = prior.sum(axis=1, keepdims=True) / mask.sum(axis=1, keepdims=True)
     return Groups(
-        explained.by_place.double().numpy(), explained.member.double().numpy(), prior / mean
+        groups.by_place.double().cpu().numpy(),
+        groups.member.double().cpu().numpy(),
+        prior / mean,
     )

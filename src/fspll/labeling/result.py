@@ -116,7 +116,7 @@ class Labeling:
     @property
     def rectifier(self) -> str:
         """The rule that weighted the candidates."""
-        return self.classifier.rectifier
+        return self.classifier.rectifier_.name
 
     @property
     def expected_accuracy(self) -> float:

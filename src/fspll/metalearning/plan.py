@@ -9,7 +9,7 @@ from fspll._common.arguments import check_choice, check_count, check_positive
 from fspll._common.errors import InputError
 from fspll.embeddings import find_architecture
 from fspll.metalearning import REGIMES
-from fspll.rectifiers.paper import check_metric
+from fspll.rectifiers.equations import check_metric
 from fspll.tasks import TaskSettings
 
 DEFAULT = "leave-one-out"

@@ -16,7 +16,8 @@ from fspll._common.errors import InputError
 from fspll.embeddings import network_for_images
 from fspll.metalearning import REGIMES, objectives
 from fspll.metalearning.plan import TrainingPlan
-from fspll.rectifiers.paper import Settings, class_prototypes, distances, rectify
+from fspll.rectifiers import FsPLLRule, rectify
+from fspll.rectifiers.equations import class_prototypes, distances
 from fspll.tasks import Tasks
 
 
@@ -91,13 +92,13 @@ class Solved(NamedTuple):
         )
 
 
-def solve(view: View, rectifier: Settings | None, metric: str) -> Solved:
+def solve(view: View, rectifier: FsPLLRule | None, metric: str) -> Solved:
     """Rectify the support's confidence and compute the prototypes, Eq. (1) to (3).
 
     Parameters
     ----------
     view : View
-    rectifier : Settings, optional
+    rectifier : FsPLLRule, optional
         None gives every candidate the same weight.
     metric : {"euclidean", "sqeuclidean"}
     """

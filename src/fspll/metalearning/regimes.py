@@ -21,7 +21,7 @@ from fspll.metalearning import objectives
 from fspll.metalearning.maml import MAMLLearner
 from fspll.metalearning.plan import TrainingPlan
 from fspll.metalearning.prototypes import Learner, PrototypeLearner, Solved
-from fspll.rectifiers.paper import Settings
+from fspll.rectifiers import FsPLLRule
 from fspll.tasks import Tasks
 
 SUPPORT_LABELS = ("candidates", "precise")
@@ -65,7 +65,7 @@ class Regime:
     support: str
     query: str
     objective: Callable[..., Tensor]
-    rectifier: Callable[[TrainingPlan], Settings] | None = None
+    rectifier: Callable[[TrainingPlan], FsPLLRule] | None = None
     learner: type[Learner] = PrototypeLearner
     reads_queries: bool = True
     about: str = ""
@@ -130,9 +130,9 @@ def all_candidates(solved: Solved) -> Tensor:
 # -------------------------------------------------------------------- the regimes
 
 
-def paper_rule(plan: TrainingPlan, manifold_weight: float = 0.5) -> Settings:
+def paper_rule(plan: TrainingPlan, manifold_weight: float = 0.5) -> FsPLLRule:
     """Return the paper's rectification: one neighbor less than the shots, lambda, ten rounds."""
-    return Settings(plan.n_shot - 1, manifold_weight, 10, plan.metric)
+    return FsPLLRule(plan.n_shot - 1, manifold_weight, 10, plan.metric)
 
 
 FSPLL = Regime(

@@ -1,4 +1,4 @@
-"""Which label each group of samples carries, when every label belongs to one group only.
+"""The one likelihood of which label each group of samples carries, one label per group.
 
 Shapes: B tasks, n samples, l classes; groups are as many as classes.
 """
@@ -10,45 +10,101 @@ import functools
 import torch
 from torch import Tensor
 
+from fspll.rectifiers.candidate_table import CandidateTable
+
 SURE = 0.98  # no sample is surer than this to belong to a group
-PREFERENCE = 0.001  # share of the naming that stands, see `name_groups`
+PREFERENCE = 0.001  # share of the naming that stands, see `naming_marginals`
 _MOST_COUNTED = 8  # labels up to which matchings are summed over exactly
 _ROUNDS = 10
 _LEAST = 1e-12
 
 
-def name_groups(member: Tensor, candidates: Tensor) -> Tensor:
-    """Probability that each group carries each label, one label a group, of shape (B, l, l).
-
-    A sample that belongs to a group with probability R has a set S of size s, given the group's
-    label c, with a probability proportional to R [c in S] + (1 - R) s/l, l counting the labels
-    that occur. The result are the marginals of the one-to-one maps of groups to labels, weighted by
-    the product of these over samples.
+def name_groups(member: Tensor, candidates: Tensor, prior: Tensor | None = None) -> Tensor:
+    """Probability that each group carries each label, one label per group, of shape (B, l, l).
 
     Parameters
     ----------
     member : Tensor of shape (B, n, l)
-        R, by sample and group.
+        R, the probability that a sample belongs to each group.
     candidates : bool Tensor of shape (B, n, l)
         A label that is nobody's candidate keeps its own group.
+    prior : Tensor of shape (B, n, l), optional
+        See :func:`naming_scores`.
     """
-    mask = candidates.to(member.dtype)
+    return naming_marginals(naming_scores(member, candidates, prior)).to(member.dtype)
+
+
+def naming_scores(member: Tensor, candidates: Tensor, prior: Tensor | None = None) -> Tensor:
+    """Log-likelihood of all candidate sets if group g carries label c, of shape (B, l, l).
+
+    The sum of :func:`set_log_likelihood` over samples; minus infinity where a label that is
+    nobody's candidate would leave its own group.
+
+    Parameters
+    ----------
+    member : Tensor of shape (B, n, l)
+    candidates : bool Tensor of shape (B, n, l)
+    prior : Tensor of shape (B, n, l), optional
+        How likely each candidate is, over the mean of its set, zero off the candidates; without
+        it, one.
+    """
+    n_classes = candidates.shape[-1]
     present = candidates.any(dim=-2)
     # Samples with full sets say nothing, but must not say so in unequal ways.
-    chance = mask.sum(dim=-1, keepdim=True) / present.sum(dim=-1)[:, None, None]
+    size = candidates.sum(dim=-1, keepdim=True).to(member.dtype)
+    chance = size / present.sum(dim=-1)[:, None, None]
     member = member.clamp(max=SURE)
     lacks = ((1 - member) * chance).log()
-    holds = (member + (1 - member) * chance).log()
-    score = (holds - lacks).transpose(-1, -2) @ mask + lacks.sum(dim=-2).unsqueeze(-1)
-    identity = torch.eye(candidates.shape[-1], dtype=torch.bool, device=member.device)
+    if prior is None:
+        mask = candidates.to(member.dtype)
+        holds = (member + (1 - member) * chance).log()
+        score = (holds - lacks).transpose(-1, -2) @ mask + lacks.sum(dim=-2).unsqueeze(-1)
+    else:
+        table = CandidateTable.of(candidates)
+        weight = table.narrow(prior.to(member.dtype))
+        score = lacks.sum(dim=-2).unsqueeze(-2).expand(-1, n_classes, -1).clone()  # (B, c, g)
+        for column in range(weight.shape[-1]):
+            gain = (member * weight[..., column, None] + (1 - member) * chance).log() - lacks
+            gain = gain.masked_fill(~table.real[..., column, None], 0)
+            score.scatter_add_(-2, table.label[..., column, None].expand_as(gain), gain)
+        score = score.transpose(-1, -2)
+    score = score.to(widest_float(score))
+    identity = torch.eye(n_classes, dtype=torch.bool, device=member.device)
     both = present.unsqueeze(-1) & present.unsqueeze(-2)
-    score = score.masked_fill(~both & ~identity, -torch.inf)
-    score = score.masked_fill(~both & identity, 0)
-    weight = relative_weights(score.to(widest_float(score)))
-    naming = matching_marginals(torch.where(both | identity, weight, 0))
-    # Equally good namings: prefer the one that stands, so that two groups do not share a label.
-    naming = (1 - PREFERENCE) * naming + PREFERENCE * identity.to(naming.dtype)
-    return naming.to(member.dtype)
+    return score.masked_fill(~both & ~identity, -torch.inf).masked_fill(~both & identity, 0)
+
+
+def set_log_likelihood(member: Tensor, prior: Tensor, n_labels: int) -> Tensor:
+    """Log-likelihood of one candidate set if group g carries label c, of shape (..., l, l).
+
+    A sample that belongs to group g with probability R has its set S of size s, given the group's
+    label c, with a probability proportional to R prior_c [c in S] + (1 - R) s/l, l counting the
+    labels that occur.
+
+    Parameters
+    ----------
+    member : Tensor of shape (..., l)
+        R.
+    prior : Tensor of shape (..., l)
+        As in :func:`naming_scores`.
+    n_labels : int
+        How many labels occur.
+    """
+    member = member.clamp(max=SURE).unsqueeze(-1)
+    chance = (prior > 0).sum(dim=-1)[..., None, None] / n_labels
+    return (member * prior.unsqueeze(-2) + (1 - member) * chance).log()
+
+
+def naming_marginals(score: Tensor) -> Tensor:
+    """Marginals of the one-to-one maps of groups to labels, from log-likelihoods (..., l, l).
+
+    Among equally good maps the one that stands is preferred by a trifle, so that two groups do not
+    share a label.
+    """
+    allowed = ~score.isneginf()
+    naming = matching_marginals(torch.where(allowed, relative_weights(score), 0))
+    identity = torch.eye(score.shape[-1], dtype=naming.dtype, device=naming.device)
+    return (1 - PREFERENCE) * naming + PREFERENCE * identity
 
 
 def relative_weights(score: Tensor) -> Tensor:

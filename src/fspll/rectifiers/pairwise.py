@@ -9,7 +9,7 @@ Two facts make a batch of few-shot tasks cheap.
    so the distance of a sample to a prototype needs only squared distances between samples.
 2. *Candidate sets are small.* The weight of sample j in class c is zero unless c is a candidate of
    j. With an **entry** for each (sample, candidate), a round touches only **pairs** of entries of
-   the same class: some thousands a task, whatever the number of features.
+   the same class: some thousands per task, whatever the number of features.
 
 Both the distances of Eq. (1) and (2) and the neighborhood sums of Eq. (3) are then products of one
 sparse matrix pattern (entry x entry, a block a class) with a vector, over all tasks of the batch at
@@ -62,7 +62,7 @@ def count_pairs(candidates: Tensor) -> Tensor:
 def is_cheaper(candidates: Tensor, n_features: int) -> bool:
     """Tell whether pairs are the cheaper way, compared with dense products over all classes.
 
-    A dense product runs about ten times more multiplications a second than a sparse one.
+    A dense product runs about ten times more multiplications per second than a sparse one.
     """
     if candidates.device.type == "mps":  # no sparse products there
         return False
@@ -120,8 +120,8 @@ class _Pattern:
         )
 
     def matrix(self, values: Tensor) -> Tensor:
-        """Sparse (E, E) matrix with one value a pair."""
-        _hush_sparse_warning()
+        """Sparse (E, E) matrix with one value per pair."""
+        _silence_sparse_warning()
         size = len(self.cell)
         return torch.sparse_csr_tensor(
             self.pair_starts, self.pair_other, values, (size, size), check_invariants=False
@@ -133,8 +133,8 @@ class _Pattern:
 
 
 @functools.cache
-def _hush_sparse_warning() -> None:
-    """Make torch's once-a-process note about sparse matrices appear where nobody sees it."""
+def _silence_sparse_warning() -> None:
+    """Make torch's once-per-process note about sparse matrices appear where nobody sees it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         one = torch.ones(1)

@@ -1,60 +1,176 @@
-"""The heart: prototypes, confidence and neighborhood, Eq. (1) to (3) of the paper.
+"""The paper's rule: prototypes, confidence and neighborhood in turns, Eq. (1) to (3).
 
-Shapes: n support samples, l classes, m features, q queries; any leading batch dimensions ``...``
-are allowed everywhere, so that a thousand tasks run as one call. Samples are rows: embeddings
-``(..., n, m)``, candidates ``(..., n, l)`` bool, confidence ``(..., n, l)``, zero off the
-candidates. The paper's matrices are the transposes.
+Yunfeng Zhao, Guoxian Yu, Lei Liu, Zhongmin Yan, Lizhen Cui and Carlotta Domeniconi, "Few-Shot
+Partial-Label Learning", IJCAI 2021.
 
-The equations are written here once, plainly; :mod:`fspll.rectifiers.pairwise` computes the same
-loop many times faster for batches of few-shot tasks, and :func:`rectify` chooses between the two.
+:mod:`fspll.rectifiers.equations` has the equations as they stand; :mod:`fspll.rectifiers.pairwise`
+computes the same loop many times faster for batches of few-shot tasks, and :func:`rectify` chooses
+between the two. Shapes as in :mod:`fspll.rectifiers.equations`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from numbers import Real
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from scipy import sparse
 from torch import Tensor
 
-from fspll._common.arguments import check_choice, check_count
-from fspll._common.errors import CandidateError, InputError
-from fspll.rectifiers import neighbors as neighborhood
+from fspll._common.arguments import check_choice, check_count, check_positive
+from fspll.candidates import Candidates
+from fspll.candidates.observed import Observed
 from fspll.rectifiers import pairwise
+from fspll.rectifiers.base import (
+    Fitted,
+    Rectifier,
+    Trace,
+    check_neighbors,
+    resolve_neighbors,
+)
+from fspll.rectifiers.equations import (
+    check_metric,
+    check_task,
+    class_prototypes,
+    exact_distances,
+    log_confidence,
+    nearest_neighbors,
+)
+from fspll.rectifiers.prototypes import (
+    ManyClassesModel,
+    PrototypeModel,
+    restore_prototypes,
+    shares,
+)
+from fspll.rectifiers.sparse.paper import rectify_sparse
 
-METRICS = ("euclidean", "sqeuclidean")
 ENGINES = ("auto", "equations", "pairwise")
 
 
 @dataclass(frozen=True)
-class Settings:
-    """How prototypes are rectified; the defaults are the paper's.
+class FsPLLRule(Rectifier):
+    """The paper's rectifier; the defaults are the paper's settings.
 
     Attributes
     ----------
-    n_neighbors : int
-        k of Eq. (3); the paper takes one less than the shots. 0 leaves Eq. (3) out.
+    n_neighbors : int or "auto"
+        k of Eq. (3). "auto" is one less than the samples per class, as in the paper. 0 leaves
+        Eq. (3) out.
     manifold_weight : float
         lambda of Eq. (3). 0 is the paper's variant FsPLL-nM.
     n_iterations : int
         Rounds of Eq. (1) to (3). 0 gives the plain prototypes of PN.
     metric : {"euclidean", "sqeuclidean"}
         The paper says Euclidean distance; prototypical networks use its square.
+
+    Examples
+    --------
+    >>> from fspll import FsPLLClassifier
+    >>> clf = FsPLLClassifier(rectifier=FsPLLRule(n_neighbors=1, manifold_weight=0.3))
+    >>> clf.fit([[0.0], [0.1], [5.0]], [{"a", "b"}, {"a"}, {"a", "b"}]).labels_.tolist()
+    ['a', 'a', 'b']
     """
 
-    n_neighbors: int = 4
+    n_neighbors: int | str = "auto"
     manifold_weight: float = 0.5
     n_iterations: int = 10
     metric: str = "euclidean"
 
+    name = "fspll"
+    handles_many = True
+
     def __post_init__(self) -> None:
-        check_count("n_neighbors", self.n_neighbors, 0)
+        check_neighbors(self.n_neighbors)
         check_count("n_iterations", self.n_iterations, 0)
-        weight = self.manifold_weight
-        if not isinstance(weight, Real) or not 0 <= weight < float("inf"):
-            raise InputError(f"manifold_weight must be a number of 0 or more, not {weight!r}")
+        check_positive("manifold_weight", self.manifold_weight, zero=True)
         check_metric(self.metric)
+
+    def fit_tasks(self, embeddings: Tensor, observed: Observed, *, trace: bool = False) -> Fitted:
+        """Rectify tasks by :func:`rectify`."""
+        mask = observed.mask(embeddings.device)
+        found = rectify(embeddings, mask, self, history=trace)
+        return PrototypeModel(
+            confidence=shares(found.confidence),
+            prototypes=found.prototypes,
+            present=found.present,
+            n_neighbors=resolve_neighbors(self.n_neighbors, observed),
+            trace=None if found.history is None else Trace(*found.history),
+            metric=self.metric,
+        )
+
+    def fit_many(self, embeddings: np.ndarray, observed: Observed) -> Fitted:
+        """Rectify many samples, entry by entry."""
+        k = resolve_neighbors(self.n_neighbors, observed)
+        prototypes, present, confidence = rectify_sparse(
+            embeddings,
+            observed.sets(),
+            n_neighbors=k,
+            manifold_weight=self.manifold_weight,
+            n_iterations=self.n_iterations,
+            metric=self.metric,
+        )
+        total = np.add.reduceat(confidence.data, confidence.indptr[:-1])
+        confidence.data /= np.repeat(total, np.diff(confidence.indptr))
+        return ManyClassesModel(
+            confidence=confidence,
+            prototypes=torch.from_numpy(prototypes),
+            present=torch.from_numpy(present),
+            n_neighbors=k,
+            metric=self.metric,
+        )
+
+    def restore(
+        self,
+        tensors: Mapping[str, Tensor],
+        about: Mapping[str, Any],
+        candidates: Candidates,
+        confidence: np.ndarray | sparse.csr_array,
+    ) -> Fitted:
+        """Read the prototypes of a model file."""
+        return restore_prototypes(tensors, candidates, confidence, self.metric)
+
+
+@dataclass(frozen=True)
+class EqualWeights(Rectifier):
+    """No rectification: all candidates of a sample weigh the same, as in prototypical networks.
+
+    Attributes
+    ----------
+    metric : {"euclidean", "sqeuclidean"}
+        Distance to the prototypes.
+    """
+
+    metric: str = "euclidean"
+
+    name = "none"
+    handles_many = True
+
+    def __post_init__(self) -> None:
+        check_metric(self.metric)
+
+    @property
+    def _rule(self) -> FsPLLRule:
+        return FsPLLRule(n_iterations=0, metric=self.metric)
+
+    def fit_tasks(self, embeddings: Tensor, observed: Observed, *, trace: bool = False) -> Fitted:
+        """Compute the plain prototypes."""
+        return self._rule.fit_tasks(embeddings, observed, trace=trace)
+
+    def fit_many(self, embeddings: np.ndarray, observed: Observed) -> Fitted:
+        """Compute the plain prototypes of many samples."""
+        return self._rule.fit_many(embeddings, observed)
+
+    def restore(
+        self,
+        tensors: Mapping[str, Tensor],
+        about: Mapping[str, Any],
+        candidates: Candidates,
+        confidence: np.ndarray | sparse.csr_array,
+    ) -> Fitted:
+        """Read the prototypes of a model file."""
+        return restore_prototypes(tensors, candidates, confidence, self.metric)
 
 
 class History(NamedTuple):
@@ -78,117 +194,8 @@ class Rectified(NamedTuple):
     history: History | None = None
 
 
-# -------------------------------------------------------------------- the equations
-
-
-def class_prototypes(embeddings: Tensor, confidence: Tensor) -> Tensor:
-    """Compute the confidence-weighted mean of each class, Eq. (1).
-
-    p_c = sum_i Q_ic e_i / sum_i Q_ic
-
-    Parameters
-    ----------
-    embeddings : Tensor of shape (..., n, m)
-    confidence : Tensor of shape (..., n, l)
-        Q; a class without any weight gets a prototype of zeros.
-
-    Returns
-    -------
-    Tensor of shape (..., l, m)
-
-    Examples
-    --------
-    >>> e = torch.tensor([[0.0], [1.0], [4.0]])
-    >>> class_prototypes(e, torch.tensor([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])).flatten().tolist()
-    [0.5, 2.5]
-    """
-    mass = confidence.sum(dim=-2).unsqueeze(-1)
-    total = confidence.transpose(-1, -2) @ embeddings
-    return torch.where(mass > 0, total / torch.where(mass > 0, mass, 1), 0)
-
-
-def distances(samples: Tensor, prototypes: Tensor, metric: str = "euclidean") -> Tensor:
-    """Distance of every sample to every prototype.
-
-    Parameters
-    ----------
-    samples : Tensor of shape (..., n, m)
-    prototypes : Tensor of shape (..., l, m)
-    metric : {"euclidean", "sqeuclidean"}
-
-    Returns
-    -------
-    Tensor of shape (..., n, l)
-    """
-    check_metric(metric)
-    # A common shift changes no distance and keeps float32 from canceling far from the origin.
-    center = prototypes.mean(dim=-2, keepdim=True)
-    a, b = samples - center, prototypes - center
-    if metric == "euclidean":
-        return torch.cdist(a, b)
-    square = a.square().sum(-1).unsqueeze(-1) + b.square().sum(-1).unsqueeze(-2)
-    return (square - 2 * a @ b.transpose(-1, -2)).clamp_min(0)
-
-
-def exact_distances(samples: Tensor, prototypes: Tensor, metric: str = "euclidean") -> Tensor:
-    """Distances from differences taken one by one: slower than :func:`distances`, exact near zero.
-
-    The result for a sample does not depend on the other samples of the call, to the last bit.
-    """
-    check_metric(metric)
-    d = torch.cdist(samples, prototypes, compute_mode="donot_use_mm_for_euclid_dist")
-    return d.square() if metric == "sqeuclidean" else d
-
-
-def log_confidence(distance: Tensor, candidates: Tensor) -> Tensor:
-    """Log of the softmax of minus the distances over the candidates only, Eq. (2).
-
-    Q_ic = exp(-d_ic) / sum_{c' in S_i} exp(-d_ic') on the candidates S_i, and 0 (its log minus
-    infinity) elsewhere.
-
-    Parameters
-    ----------
-    distance : Tensor of shape (..., n, l)
-    candidates : bool Tensor of shape (..., n, l)
-    """
-    return (-distance).masked_fill(~candidates, -torch.inf).log_softmax(dim=-1)
-
-
-def nearest_neighbors(embeddings: Tensor, k: int) -> Tensor:
-    """Weights of the k nearest other samples of each sample: 1/k for a neighbor, else 0.
-
-    Samples at the same distance as the k-th are neighbors too, so the result does not depend on
-    the order of the samples. Fewer than k others: all of them.
-
-    Returns
-    -------
-    Tensor of shape (..., n, n)
-        Rows sum to one, or to zero where there is no neighbor.
-    """
-    n = embeddings.shape[-2]
-    k = min(k, n - 1)
-    if k <= 0:
-        return embeddings.new_zeros((*embeddings.shape[:-1], n))
-    tasks = embeddings.reshape(-1, n, embeddings.shape[-1])
-    square, norms = neighborhood.squared_distances(tasks), neighborhood.squared_norms(tasks)
-    near = neighborhood.neighbors(square, tasks, norms, k)
-    weights = near.reshape(*embeddings.shape[:-1], n).to(embeddings.dtype)
-    return weights / weights.sum(dim=-1, keepdim=True)
-
-
-def class_probabilities(distance: Tensor, present: Tensor) -> Tensor:
-    """Softmax of minus the distances over the classes that have a prototype, Eq. (4).
-
-    Parameters
-    ----------
-    distance : Tensor of shape (..., q, l)
-    present : bool Tensor of shape (..., l)
-    """
-    return (-distance).masked_fill(~present.unsqueeze(-2), -torch.inf).softmax(dim=-1)
-
-
 def _rounds_by_equations(
-    embeddings: Tensor, candidates: Tensor, settings: Settings
+    embeddings: Tensor, candidates: Tensor, rule: FsPLLRule, k: int
 ) -> list[pairwise.Round]:
     """Return the start and every round of Eq. (1) to (3) as they stand, for (B, n, ...) tensors.
 
@@ -196,20 +203,20 @@ def _rounds_by_equations(
     their ratios stay meaningful, and Eq. (3) only mixes weights of one class. So each class is
     scaled by its largest weight, which Eq. (1) cancels.
     """
-    spread = settings.manifold_weight > 0 and settings.n_neighbors > 0
-    neighbors = nearest_neighbors(embeddings, settings.n_neighbors) if spread else None
+    spread = rule.manifold_weight > 0 and k > 0
+    neighbors = nearest_neighbors(embeddings, k) if spread else None
     # A common shift changes nothing here and keeps float32 exact far from the origin.
     embeddings = embeddings - embeddings.mean(dim=-2, keepdim=True)
     start = candidates.to(embeddings.dtype)
     rounds = [pairwise.Round(start, torch.zeros_like(start[:, :1]))]
-    for _ in range(settings.n_iterations):
+    for _ in range(rule.n_iterations):
         prototypes = class_prototypes(embeddings, rounds[-1].scaled)
-        distance = exact_distances(embeddings, prototypes, settings.metric)
+        distance = exact_distances(embeddings, prototypes, rule.metric)
         log_q = log_confidence(distance, candidates)
         largest = log_q.amax(dim=-2, keepdim=True).clamp_min(torch.finfo(log_q.dtype).min)
         scaled = (log_q - largest).exp()
         if neighbors is not None:
-            scaled = scaled + settings.manifold_weight * (neighbors @ scaled) * candidates
+            scaled = scaled + rule.manifold_weight * (neighbors @ scaled) * candidates
         rounds.append(pairwise.Round(scaled, largest))
     return rounds
 
@@ -220,12 +227,12 @@ def _rounds_by_equations(
 def rectify(
     embeddings: Tensor,
     candidates: Tensor,
-    settings: Settings | None = None,
+    rule: FsPLLRule | None = None,
     *,
     history: bool = False,
     engine: str = "auto",
 ) -> Rectified:
-    """Rectify prototypes by weighing the candidates, ``n_iterations`` rounds of Eq. (1) to (3).
+    """Rectify prototypes by weighting the candidates, ``n_iterations`` rounds of Eq. (1) to (3).
 
     Nothing here is differentiated: the rectified confidence is a constant of the backward pass.
 
@@ -234,8 +241,8 @@ def rectify(
     embeddings : float Tensor of shape (..., n, m)
     candidates : bool Tensor of shape (..., n, l)
         Every row needs at least one candidate.
-    settings : Settings, optional
-        The paper's by default.
+    rule : FsPLLRule, optional
+        The paper's settings by default.
     history : bool
         Also return every round's confidence and prototypes.
     engine : {"auto", "equations", "pairwise"}
@@ -247,13 +254,14 @@ def rectify(
 
     >>> e = torch.tensor([[0.0], [0.1], [5.0]])
     >>> y = torch.tensor([[1, 1, 0], [0, 1, 1], [1, 0, 1]]).bool()
-    >>> q = rectify(e, y, Settings(n_neighbors=1)).confidence
+    >>> q = rectify(e, y, FsPLLRule(n_neighbors=1)).confidence
     >>> q[:2].argmax(dim=-1).tolist()
     [1, 1]
     """
-    settings = settings or Settings()
+    rule = rule or FsPLLRule()
     check_task(embeddings, candidates)
     check_choice("engine", engine, ENGINES)
+    k = resolve_neighbors(rule.n_neighbors, Observed(candidates))
     batch = candidates.shape[:-2]
     with torch.no_grad():
         e = embeddings.detach()
@@ -266,14 +274,14 @@ def rectify(
             rounds = pairwise.rounds(
                 e,
                 y,
-                n_neighbors=settings.n_neighbors,
-                manifold_weight=settings.manifold_weight,
-                n_iterations=settings.n_iterations,
-                squared=settings.metric == "sqeuclidean",
+                n_neighbors=k,
+                manifold_weight=rule.manifold_weight,
+                n_iterations=rule.n_iterations,
+                squared=rule.metric == "sqeuclidean",
                 keep_all=history,
             )
         else:
-            rounds = _rounds_by_equations(e, y, settings)
+            rounds = _rounds_by_equations(e, y, rule, k)
         rounds = rounds if history else rounds[-1:]
         prototypes = [class_prototypes(e, q.scaled) for q in rounds]
 
@@ -291,38 +299,3 @@ def rectify(
             if history
             else None,
         )
-
-
-# -------------------------------------------------------------------- checking
-
-
-def check_metric(metric: str) -> None:
-    """Raise unless the metric is known."""
-    check_choice("metric", metric, METRICS)
-
-
-def check_task(embeddings: Tensor, candidates: Tensor) -> None:
-    """Raise unless embeddings (..., n, m) and candidates (..., n, l) make tasks."""
-    if not embeddings.is_floating_point():
-        raise InputError(f"embeddings must be floating point, not {embeddings.dtype}")
-    if candidates.dtype != torch.bool:
-        raise InputError(f"candidates must be a bool mask, not {candidates.dtype}")
-    if embeddings.ndim < 2 or embeddings.shape[:-1] != candidates.shape[:-1]:
-        raise InputError(
-            f"embeddings of shape {tuple(embeddings.shape)} and candidates of shape "
-            f"{tuple(candidates.shape)} do not fit: expected (..., n, m) and (..., n, l)"
-        )
-    if embeddings.numel() == 0:
-        raise InputError(
-            f"embeddings of shape {tuple(embeddings.shape)} hold nothing; at least one task, one "
-            f"sample and one feature are needed"
-        )
-    empty = ~candidates.any(dim=-1)
-    if empty.any():
-        where = empty.nonzero()[0].tolist()
-        row = f"row {where[-1]}" + (f" of task {where[:-1]}" if len(where) > 1 else "")
-        raise CandidateError(
-            f"{row} of candidates is empty; every sample needs at least one candidate label"
-        )
-    if embeddings.numel() and not torch.stack(torch.aminmax(embeddings)).isfinite().all():
-        raise InputError("embeddings hold NaN or infinite values")

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import numpy as np
 import pytest
 import torch
 from scipy import sparse
 
 from fspll.candidates import corrupt_mask
-from fspll.rectifiers.evidence import EvidenceSettings, weigh_evidence
-from fspll.rectifiers.paper import Settings
-from fspll.rectifiers.sparse import best_labels, rectify_sparse, weigh_evidence_sparse
+from fspll.rectifiers import EvidenceRule, FsPLLRule, infer_labels
+from fspll.rectifiers.sparse.entries import best_labels
+from fspll.rectifiers.sparse.evidence import infer_labels_sparse
+from fspll.rectifiers.sparse.paper import rectify_sparse
 
-CHOSEN = EvidenceSettings(n_neighbors=10)
+CHOSEN = EvidenceRule(n_neighbors=10)
 
 
 def right(confidence, truth):
@@ -42,12 +45,10 @@ def flat_classes(n, n_classes, seed=0):
 
 def test_round_classes_as_often_right_as_the_dense_rule(clusters):
     features, candidates, truth = clusters(3000, 60, m=32, noise=2.0)
-    dense = weigh_evidence(
-        torch.from_numpy(features), torch.from_numpy(candidates.toarray()), CHOSEN
-    )
+    dense = infer_labels(torch.from_numpy(features), torch.from_numpy(candidates.toarray()), CHOSEN)
     there = (dense.confidence.argmax(dim=-1).numpy() == truth).mean()
-    found = weigh_evidence_sparse(features, candidates, CHOSEN).confidence
-    paper = rectify_sparse(features, candidates, Settings(10)).confidence
+    found = infer_labels_sparse(features, candidates, **asdict(CHOSEN)).confidence
+    paper = rectify_sparse(features, candidates, **asdict(FsPLLRule(10))).confidence
     assert 0.8 < there < 0.99
     assert right(found, truth) > there - 0.01
     assert right(found, truth) > right(paper, truth) - 0.002
@@ -56,9 +57,11 @@ def test_round_classes_as_often_right_as_the_dense_rule(clusters):
 
 def test_flat_classes_by_their_neighbors():
     features, candidates, truth = flat_classes(2000, 40)
-    found = weigh_evidence_sparse(features, candidates, CHOSEN).confidence
+    found = infer_labels_sparse(features, candidates, **asdict(CHOSEN)).confidence
     assert right(found, truth) > 0.95
-    assert right(rectify_sparse(features, candidates, Settings(10)).confidence, truth) < 0.8
+    assert (
+        right(rectify_sparse(features, candidates, **asdict(FsPLLRule(10))).confidence, truth) < 0.8
+    )
 
 
 def test_very_unequal_classes():
@@ -66,7 +69,7 @@ def test_very_unequal_classes():
     truth = np.repeat(np.arange(20), [1200, *[30] * 19])
     features = rng.normal(size=(20, 24))[truth] + 1.5 * rng.normal(size=(len(truth), 24))
     candidates = sparse.csr_array(corrupt_mask(truth, 20, 1.0, 3, rng))
-    found = weigh_evidence_sparse(features, candidates, CHOSEN).confidence
+    found = infer_labels_sparse(features, candidates, **asdict(CHOSEN)).confidence
     assert right(found, truth) > 0.93
 
 
@@ -75,14 +78,14 @@ def test_neighbors_without_meaning_are_not_believed():
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 40, 2000)
     candidates = sparse.csr_array(corrupt_mask(truth, 40, 1.0, 3, rng))
-    found = weigh_evidence_sparse(rng.normal(size=(2000, 8)), candidates, CHOSEN).confidence
+    found = infer_labels_sparse(rng.normal(size=(2000, 8)), candidates, **asdict(CHOSEN)).confidence
     sure = np.maximum.reduceat(found.data, found.indptr[:-1])
     assert sure.mean() < 0.5
 
 
 def test_rows_sum_to_one_on_the_candidates_only(clusters):
     features, candidates, _ = clusters(500, 20)
-    found = weigh_evidence_sparse(features, candidates, CHOSEN).confidence
+    found = infer_labels_sparse(features, candidates, **asdict(CHOSEN)).confidence
     assert np.array_equal(found.indices, candidates.indices)  # no decoy is left
     assert np.array_equal(found.indptr, candidates.indptr)
     assert np.allclose(found.sum(axis=1), 1, atol=1e-5)
@@ -91,16 +94,18 @@ def test_rows_sum_to_one_on_the_candidates_only(clusters):
 def test_place_scale_and_turn_change_nothing(clusters):
     features, candidates, _ = clusters(600, 20, dtype=np.float64)
     turn = np.linalg.qr(np.random.default_rng(1).normal(size=(16, 16)))[0]
-    here = weigh_evidence_sparse(features, candidates, CHOSEN)
-    there = weigh_evidence_sparse(1e5 * features @ turn + 1e6, candidates, CHOSEN)
+    here = infer_labels_sparse(features, candidates, **asdict(CHOSEN))
+    there = infer_labels_sparse(1e5 * features @ turn + 1e6, candidates, **asdict(CHOSEN))
     assert np.allclose(here.confidence.data, there.confidence.data, atol=1e-3)
-    assert there.model.spread == pytest.approx(1e10 * here.model.spread, rel=1e-3)
-    assert np.allclose(1e5 * here.model.prototypes @ turn + 1e6, there.model.prototypes, rtol=1e-4)
+    assert there.spread == pytest.approx(1e10 * here.spread, rel=1e-3)
+    assert np.allclose(
+        1e5 * here.prototypes.numpy() @ turn + 1e6, there.prototypes.numpy(), rtol=1e-4
+    )
 
 
 def test_the_same_seed_gives_the_same(clusters):
     features, candidates, _ = clusters(600, 20, noise=1.5)
-    first, again = (weigh_evidence_sparse(features, candidates, CHOSEN) for _ in range(2))
+    first, again = (infer_labels_sparse(features, candidates, **asdict(CHOSEN)) for _ in range(2))
     assert np.array_equal(first.confidence.data, again.confidence.data)
 
 
@@ -110,7 +115,9 @@ def test_labels_that_always_come_together_share_evenly():
     mask = np.eye(4, dtype=bool)[truth]
     mask[:100, :2] = True  # nobody ever has the first or the second alone
     features = 5.0 * np.eye(4)[truth] + 0.1 * rng.normal(size=(200, 4))
-    found = weigh_evidence_sparse(features, sparse.csr_array(mask), CHOSEN).confidence.toarray()
+    found = infer_labels_sparse(
+        features, sparse.csr_array(mask), **asdict(CHOSEN)
+    ).confidence.toarray()
     assert np.allclose(found[:100, :2], 0.5)
     assert np.allclose(found[100:].max(axis=1), 1)
 
@@ -128,12 +135,13 @@ def test_labels_that_always_come_together_share_evenly():
 @pytest.mark.parametrize("k", [0, 1, 10])
 def test_edges(features, mask, k):
     mask = np.array(mask, dtype=bool)
-    found, model = weigh_evidence_sparse(features, sparse.csr_array(mask), EvidenceSettings(k))
+    model = infer_labels_sparse(features, sparse.csr_array(mask), **asdict(EvidenceRule(k)))
+    found = model.confidence
     assert np.isfinite(found.data).all()
     assert np.allclose(found.sum(axis=1), 1)
-    assert np.isfinite(model.prototypes).all()
+    assert model.prototypes.isfinite().all()
     assert model.spread > 0
-    assert model.believed.any()
+    assert model.has_support.any()
     assert model.present.tolist() == mask.any(axis=0).tolist()
     assert not model.prototypes[~model.present].any()
 
@@ -147,8 +155,8 @@ def test_balance_makes_classes_even():
     features = 0.3 * rng.normal(size=(4, 8))[truth] + rng.normal(size=(1000, 8))
     mass = {}
     for balance in (False, True):
-        chosen = EvidenceSettings(n_neighbors=5, balance=balance)
-        found = weigh_evidence_sparse(features, sparse.csr_array(mask), chosen).confidence
+        chosen = EvidenceRule(n_neighbors=5, class_balance=balance)
+        found = infer_labels_sparse(features, sparse.csr_array(mask), **asdict(chosen)).confidence
         mass[balance] = np.ptp(found.sum(axis=0))
     assert mass[True] < 0.9 * mass[False]
 
@@ -156,5 +164,5 @@ def test_balance_makes_classes_even():
 def test_progress_is_told(clusters):
     features, candidates, _ = clusters(60, 10)
     heard = []
-    weigh_evidence_sparse(features, candidates, EvidenceSettings(2, 2), progress=heard.append)
+    infer_labels_sparse(features, candidates, **asdict(EvidenceRule(2, 2)), progress=heard.append)
     assert heard == ["neighbors", "round", "round"]

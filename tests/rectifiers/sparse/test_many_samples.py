@@ -10,15 +10,16 @@ from scipy import sparse
 
 from fspll import FsPLLClassifier
 from fspll._common.errors import InputError
-from fspll.rectifiers.sparse import fitting, is_large, prediction
-from fspll.rectifiers.sparse.prediction import Places, all_probabilities, most_probable
+from fspll.rectifiers import base, is_large
+from fspll.rectifiers.sparse import prediction
+from fspll.rectifiers.sparse.prediction import ClassGeometry, all_probabilities, most_probable
 
 RULES = pytest.mark.parametrize("rectifier", ["evidence", "fspll", "none"])
 
 
 @pytest.fixture
 def everything_is_large(monkeypatch):
-    monkeypatch.setattr(fitting, "DENSE_ENTRIES", 1000)
+    monkeypatch.setattr(base, "DENSE_ENTRIES", 1000)
 
 
 def test_what_is_large():
@@ -70,7 +71,7 @@ def test_the_papers_rule_as_the_dense_one(clusters, monkeypatch):
     # Three of five labels: all sets overlap, so that the neighborhoods are the same.
     features, candidates, _ = clusters(200, 5, r=2, dtype=np.float64)
     dense = FsPLLClassifier(rectifier="fspll", n_neighbors=4).fit(features, candidates)
-    monkeypatch.setattr(fitting, "DENSE_ENTRIES", 10)
+    monkeypatch.setattr(base, "DENSE_ENTRIES", 10)
     large = FsPLLClassifier(rectifier="fspll", n_neighbors=4).fit(features, candidates)
     assert np.allclose(dense.confidence_, large.confidence_.toarray(), atol=1e-9)
     assert np.allclose(dense.predict_proba(features), large.predict_proba(features), atol=1e-9)
@@ -111,7 +112,7 @@ def test_blocks_change_nothing(monkeypatch, metric, at_once):
     rng = np.random.default_rng(0)
     queries = rng.normal(size=(20, 3))
     allowed = np.array([True, True, False, True, True, False, True])
-    places = Places(rng.normal(size=(7, 3)), allowed, 2.5, metric)
+    places = ClassGeometry(rng.normal(size=(7, 3)), allowed, 2.5, metric)
     monkeypatch.setattr(prediction, "_CLASSES_AT_ONCE", at_once)
     monkeypatch.setattr(prediction, "_DISTANCES_AT_ONCE", 2 * at_once)
     best, probability = most_probable(queries, places)
@@ -125,6 +126,6 @@ def test_blocks_change_nothing(monkeypatch, metric, at_once):
 
 
 def test_far_from_everything_stays_finite():
-    places = Places(np.eye(3, dtype=np.float32), np.ones(3, dtype=bool), 1e6, "sqeuclidean")
+    places = ClassGeometry(np.eye(3, dtype=np.float32), np.ones(3, dtype=bool), 1e6, "sqeuclidean")
     _, probability = most_probable(np.full((1, 3), 1e18, dtype=np.float32), places)
     assert np.isfinite(probability).all()

@@ -14,7 +14,7 @@ from fspll.rectifiers.sparse import neighbor_likelihood as trust
 from fspll.rectifiers.sparse.decoys import DecoyTest, add_decoys
 from fspll.rectifiers.sparse.entries import Entries
 from fspll.rectifiers.sparse.grouped_neighbors import nearest_in_groups
-from fspll.rectifiers.sparse.neighbor_likelihood import neighbors_say
+from fspll.rectifiers.sparse.neighbor_likelihood import neighbor_log_likelihood
 
 
 @pytest.mark.parametrize(("mine", "other"), [(1, 1), (1, 3), (2, 2), (3, 2), (4, 4), (5, 1)])
@@ -62,7 +62,7 @@ def test_reliability_is_found_without_labels(noise):
 def test_neighbors_say_what_they_share():
     entries = Entries.of(sparse.csr_array([[1, 1, 0, 0], [1, 0, 1, 0], [1, 0, 0, 1], [0, 1, 0, 1]]))
     features = np.array([[0.0], [0.1], [0.2], [9.0]])
-    said = neighbors_say(entries, nearest_in_groups(features, entries, 2))
+    said = neighbor_log_likelihood(entries, nearest_in_groups(features, entries, 2))
     first, second = said[:2]  # both near samples share the first label, nobody near the second
     assert first > second + 1
 

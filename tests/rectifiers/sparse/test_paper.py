@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -12,8 +13,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from fspll._common.errors import CandidateError, InputError
-from fspll.rectifiers.paper import METRICS, Settings, rectify
-from fspll.rectifiers.sparse import best_labels, rectify_sparse
+from fspll.rectifiers import FsPLLRule, rectify
+from fspll.rectifiers.equations import METRICS
+from fspll.rectifiers.sparse.entries import best_labels
+from fspll.rectifiers.sparse.paper import rectify_sparse
 
 
 def dense(features, mask, chosen):
@@ -60,7 +63,7 @@ def problems(draw, *, share=False):
     mask = rng.random((n, n_classes)) < draw(st.sampled_from([0.15, 0.5, 1.0]))
     mask[np.arange(n), 0 if share else rng.integers(0, n_classes, n)] = True
     features = rng.normal(size=(n, m))
-    chosen = Settings(
+    chosen = FsPLLRule(
         n_neighbors=draw(st.integers(0, 5)),
         manifold_weight=draw(st.sampled_from([0.0, 0.5, 2.0])),
         n_iterations=draw(st.integers(0, 4)),
@@ -74,7 +77,7 @@ def problems(draw, *, share=False):
 def test_where_everybody_shares_a_label_it_is_the_dense_rule(problem):
     features, mask, chosen = problem
     expected = dense(features, mask, chosen)
-    found = rectify_sparse(features, sparse.csr_array(mask), chosen)
+    found = rectify_sparse(features, sparse.csr_array(mask), **asdict(chosen))
     assert np.allclose(found.confidence.toarray(), expected.confidence, rtol=1e-9, atol=1e-9)
     assert np.allclose(found.prototypes, expected.prototypes, rtol=1e-9, atol=1e-9)
     assert found.present.tolist() == expected.present.tolist()
@@ -92,7 +95,7 @@ def test_otherwise_it_is_the_loop_of_the_grouped_rule(problem):
         chosen.n_iterations,
         chosen.metric,
     )
-    found = rectify_sparse(features, sparse.csr_array(mask), chosen).confidence
+    found = rectify_sparse(features, sparse.csr_array(mask), **asdict(chosen)).confidence
     assert np.allclose(found.toarray(), expected, rtol=1e-9, atol=1e-9)
     assert found.nnz == mask.sum()
 
@@ -101,8 +104,8 @@ def test_otherwise_it_is_the_loop_of_the_grouped_rule(problem):
 @settings(max_examples=50, deadline=None)
 def test_without_neighbors_it_is_the_dense_rule(problem):
     features, mask, chosen = problem
-    chosen = Settings(0, 0.5, chosen.n_iterations, chosen.metric)
-    found = rectify_sparse(features, sparse.csr_array(mask), chosen)
+    chosen = FsPLLRule(0, 0.5, chosen.n_iterations, chosen.metric)
+    found = rectify_sparse(features, sparse.csr_array(mask), **asdict(chosen))
     expected = dense(features, mask, chosen)
     assert np.allclose(found.confidence.toarray(), expected.confidence, rtol=1e-9, atol=1e-9)
 
@@ -111,9 +114,9 @@ def test_the_neighborhood_differs_from_the_papers_where_strangers_are_near():
     # The nearest sample of the first shares nothing with it: the dense rule listens to nobody.
     features = np.array([[0.0], [0.1], [1.0]])
     mask = np.array([[1, 1, 0], [0, 0, 1], [1, 0, 0]], dtype=bool)
-    chosen = Settings(n_neighbors=1, n_iterations=1)
+    chosen = FsPLLRule(n_neighbors=1, n_iterations=1)
     alone = dense(features, mask, chosen).confidence
-    heard = rectify_sparse(features, sparse.csr_array(mask), chosen).confidence.toarray()
+    heard = rectify_sparse(features, sparse.csr_array(mask), **asdict(chosen)).confidence.toarray()
     assert alone[0].sum() == pytest.approx(1)
     assert heard[0].sum() == pytest.approx(1.5)
 
@@ -159,7 +162,7 @@ def test_distances_of_large_scale_leave_no_nan(clusters):
 def test_progress_is_told(clusters):
     features, candidates, _ = clusters(60, 10)
     heard = []
-    rectify_sparse(features, candidates, Settings(n_iterations=2), progress=heard.append)
+    rectify_sparse(features, candidates, n_iterations=2, progress=heard.append)
     assert heard == ["neighbors", "round", "round"]
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from fspll._common.arguments import check_choice, check_count
 from fspll._common.errors import InputError
 from fspll.datasets.base import DataSet, ImageSet
 from fspll.datasets.glyphs.alphabets import ALPHABET_SIZE, Character, character
@@ -92,9 +93,9 @@ def load_glyphs(
     ImageSet('glyphs/test': 20 images of 28x28, 5 classes)
     """
     chosen = _chosen_classes(n_classes, first_class, split)
-    for name, value, least in (("n_drawings", n_drawings, 1), ("seed", seed, 0), ("size", size, 8)):
-        if value < least:
-            raise InputError(f"{name} must be at least {least}, not {value}")
+    check_count("n_drawings", n_drawings, 1)
+    check_count("seed", seed)
+    check_count("size", size, 8)
     hand = Hand.of_drawers(n_drawings, seed, _DRAWER_STREAM)
     images = [
         _draw(chosen[start : start + _CLASSES_AT_ONCE], hand, seed, size)
@@ -109,14 +110,11 @@ def load_glyphs(
 
 
 def _chosen_classes(n_classes: int, first_class: int, split: str | None) -> range:
-    if n_classes < 1:
-        raise InputError(f"n_classes must be at least 1, not {n_classes}")
-    if first_class < 0:
-        raise InputError(f"first_class must be at least 0, not {first_class}")
+    check_count("n_classes", n_classes, 1)
+    check_count("first_class", first_class)
     if split is None:
         return range(first_class, first_class + n_classes)
-    if split not in SPLITS:
-        raise InputError(f"split must be one of {', '.join(map(repr, SPLITS))}, not {split!r}")
+    check_choice("split", split, SPLITS)
     whole = SPLITS[split]
     if first_class + n_classes > len(whole):
         raise InputError(

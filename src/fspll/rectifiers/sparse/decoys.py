@@ -2,7 +2,7 @@
 
 Some samples get a few more candidates, drawn evenly from the classes that they do not have. By the
 model of candidate sets a decoy is what any distractor is: drawn evenly from the other classes. So
-whatever belief goes to decoys goes to distractors at the same rate, and the weights of several
+whatever confidence goes to decoys goes to distractors at the same rate, and the weights of several
 sources of evidence can be chosen without a single true label: those that leave the least to decoys.
 
 Shapes: n samples, l classes, z entries.
@@ -56,10 +56,10 @@ class DecoyTest:
     def weights(
         self, sources: Sequence[np.ndarray], usual: Sequence[float], most: Sequence[float]
     ) -> np.ndarray:
-        """Return the weights that leave the least to decoys, one a source.
+        """Return the weights that leave the least to decoys, one per source.
 
-        They minimize -sum_i log(1 - belief of i in its decoys), the belief being the softmax of the
-        weighted sum of the sources over the candidates, decoys included.
+        They minimize -sum_i log(1 - confidence of i in its decoys), the confidence being the
+        softmax of the weighted sum of the sources over the candidates, decoys included.
 
         Parameters
         ----------

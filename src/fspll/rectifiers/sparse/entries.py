@@ -163,8 +163,8 @@ def checked_embeddings(embeddings: Any, entries: Entries) -> np.ndarray:
     return np.require(e, requirements=["C", "W"])
 
 
-def tell(progress: Callable[[str], None] | None, what: str) -> None:
-    """Say what is done, if anybody wants to know."""
+def report(progress: Callable[[str], None] | None, what: str) -> None:
+    """Call ``progress`` with what is done, if there is one."""
     if progress is not None:
         progress(what)
 

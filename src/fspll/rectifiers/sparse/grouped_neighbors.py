@@ -46,7 +46,7 @@ def nearest_in_groups(embeddings: np.ndarray, entries: Entries, k: int, seed: in
     :mod:`fspll.rectifiers.sparse.cells`), up to the rounding of products of norms; approximate for
     larger groups. Of samples at the same distance as the k-th, those that come first.
 
-    Memory: (k + 1) distances and numbers an entry, and blocks of a fixed size.
+    Memory: (k + 1) distances and numbers per entry, and blocks of a fixed size.
 
     Parameters
     ----------

@@ -22,8 +22,8 @@ _FIRST = 0.5
 _RANGE = (1e-3, 1 - 1e-3)
 
 
-def neighbors_say(entries: Entries, neighbors: Neighbors) -> np.ndarray:
-    """Log-likelihood of the neighbors' sets for every entry, up to a constant a sample, (z,).
+def neighbor_log_likelihood(entries: Entries, neighbors: Neighbors) -> np.ndarray:
+    """Log-likelihood of the neighbors' sets for every entry, up to a constant per sample, (z,).
 
     A neighbor j of i at distance level t shares its class with probability rho_t. If so, its set
     holds the true label y of i. If not, its set is any one that shares a label with i's, as all
@@ -32,15 +32,15 @@ def neighbors_say(entries: Entries, neighbors: Neighbors) -> np.ndarray:
     different classes share a label.
 
     y is not known, but all neighbors that share its class agree on it. So y and the reliabilities
-    are estimated in turns (expectation and maximization): beliefs in y from the product over the
-    neighbors, rho_t as the expected share of the neighbors at level t that share a class.
+    are estimated in turns (expectation and maximization): confidences in y from the product over
+    the neighbors, rho_t as the expected share of the neighbors at level t that share a class.
     """
     links = _Links(entries, neighbors)
-    trust = np.full(_LEVELS, _FIRST)
-    score = links.score(trust)
+    reliability = np.full(_LEVELS, _FIRST)
+    score = links.score(reliability)
     for _ in range(_ROUNDS):
-        trust = links.expected_share(trust, entries.softmax(score))
-        score = links.score(trust)
+        reliability = links.expected_share(reliability, entries.softmax(score))
+        score = links.score(reliability)
     return score
 
 
@@ -61,16 +61,16 @@ class _Links:
         _, first = np.unique(mine * entries.n_samples + other, return_index=True)
         self.pairs = np.bincount(self.level[first], minlength=_LEVELS)
 
-    def score(self, trust: np.ndarray) -> np.ndarray:
+    def score(self, reliability: np.ndarray) -> np.ndarray:
         """Sum over the neighbors that hold the label of log(holds it / lacks it), (z,)."""
-        rho = trust[self.level]
+        rho = reliability[self.level]
         gain = np.log((rho + (1 - rho) * self.holds) / ((1 - rho) * self.lacks))
         return np.bincount(self.source, weights=gain, minlength=self.n_entries)
 
-    def expected_share(self, trust: np.ndarray, belief: np.ndarray) -> np.ndarray:
+    def expected_share(self, reliability: np.ndarray, confidence: np.ndarray) -> np.ndarray:
         """Share of the neighbors of each level that are of their sample's class, expected."""
-        rho = trust[self.level]
-        same = belief[self.source] * rho / (rho + (1 - rho) * self.holds)
+        rho = reliability[self.level]
+        same = confidence[self.source] * rho / (rho + (1 - rho) * self.holds)
         total = np.bincount(self.level, weights=same, minlength=_LEVELS)
         return np.clip(total / np.maximum(self.pairs, 1), *_RANGE)
 

@@ -15,13 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from fspll.rectifiers.paper import Settings
-from fspll.rectifiers.sparse.entries import Entries, checked_embeddings, tell
+from fspll.rectifiers.sparse.entries import Entries, checked_embeddings, report
 from fspll.rectifiers.sparse.grouped_neighbors import Neighbors, nearest_in_groups
 
 
 class SparseRectified(NamedTuple):
-    """What :func:`rectify_sparse` returns; as in :class:`fspll.rectifiers.paper.Rectified`."""
+    """What :func:`rectify_sparse` returns; as of the dense rule."""
 
     prototypes: np.ndarray  # (l, m)
     present: np.ndarray  # (l,) bool
@@ -31,12 +30,15 @@ class SparseRectified(NamedTuple):
 def rectify_sparse(
     embeddings: Any,
     candidates: Any,
-    settings: Settings | None = None,
     *,
+    n_neighbors: int = 4,
+    manifold_weight: float = 0.5,
+    n_iterations: int = 10,
+    metric: str = "euclidean",
     seed: int = 0,
     progress: Callable[[str], None] | None = None,
 ) -> SparseRectified:
-    """Rectify prototypes by weighing the candidates of many samples.
+    """Rectify prototypes by weighting the candidates of many samples.
 
     Time and memory grow with the number of candidate entries.
 
@@ -44,8 +46,8 @@ def rectify_sparse(
     ----------
     embeddings : array of shape (n, m)
     candidates : Candidates, or sparse 0/1 matrix of shape (n, l)
-    settings : Settings, optional
-        The paper's by default.
+    n_neighbors, manifold_weight, n_iterations, metric
+        As of :class:`fspll.rectifiers.FsPLLRule`.
     seed : int
         Of the search for neighbors, where a class is too large to be searched whole.
     progress : callable, optional
@@ -55,26 +57,25 @@ def rectify_sparse(
     --------
     >>> e = [[0.0], [0.1], [5.0]]
     >>> y = sparse.csr_array([[1, 1, 0], [0, 1, 1], [1, 0, 1]])
-    >>> q = rectify_sparse(e, y, Settings(n_neighbors=1)).confidence
+    >>> q = rectify_sparse(e, y, n_neighbors=1).confidence
     >>> q[:2].toarray().argmax(axis=1).tolist()
     [1, 1]
     """
-    settings = settings or Settings()
     entries = Entries.of(candidates)
     e = checked_embeddings(embeddings, entries)
-    spread = settings.manifold_weight > 0 and settings.n_neighbors > 0
+    spread = manifold_weight > 0 and n_neighbors > 0
     share = None
-    if spread and settings.n_iterations > 0:
-        neighbors = nearest_in_groups(e, entries, settings.n_neighbors, seed)
-        share = _shares(entries, neighbors, settings.manifold_weight)
-    tell(progress, "neighbors")
+    if spread and n_iterations > 0:
+        neighbors = nearest_in_groups(e, entries, n_neighbors, seed)
+        share = _shares(entries, neighbors, manifold_weight)
+    report(progress, "neighbors")
     # A common shift changes nothing here and keeps float32 exact far from the origin.
     center = e.mean(axis=0, dtype=np.float64).astype(e.dtype)
     e = e - center
     scaled, largest = np.ones(len(entries), dtype=e.dtype), np.zeros(1, dtype=e.dtype)
-    for _ in range(settings.n_iterations):
+    for _ in range(n_iterations):
         distance = entries.squared_distances(e, _means(e, entries, scaled))
-        if settings.metric == "euclidean":
+        if metric == "euclidean":
             distance = np.sqrt(distance, out=distance)
         log_q = entries.log_softmax(-distance)
         # As in the dense rule: weights of a class may vanish while their ratios stay meaningful.
@@ -82,7 +83,7 @@ def rectify_sparse(
         scaled = np.exp(log_q - largest[entries.label])
         if share is not None:
             scaled = scaled + share @ scaled
-        tell(progress, "round")
+        report(progress, "round")
     prototypes = _means(e, entries, scaled) + center
     present = entries.class_sizes > 0
     prototypes[~present] = 0

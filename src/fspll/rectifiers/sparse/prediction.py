@@ -11,14 +11,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fspll.rectifiers.paper import class_probabilities, exact_distances
+from fspll.rectifiers.equations import class_probabilities, exact_distances
 from fspll.rectifiers.sparse.entries import blocks
 
 _DISTANCES_AT_ONCE = 1 << 22
 _CLASSES_AT_ONCE = 1 << 12
 
 
-class Places(NamedTuple):
+class ClassGeometry(NamedTuple):
     """Where classes are, and how distances become probabilities: softmax of -scale x distance."""
 
     prototypes: np.ndarray  # (l, m)
@@ -30,27 +30,27 @@ class Places(NamedTuple):
         """Return queries and prototypes, scaled first so that squares do not overflow."""
         factor = self.scale**0.5 if self.metric == "sqeuclidean" else self.scale
         samples = torch.from_numpy(np.require(queries, requirements=["C", "W"]))
-        places = torch.from_numpy(self.prototypes.astype(queries.dtype))
-        return samples * factor, places * factor
+        prototypes = torch.from_numpy(self.prototypes.astype(queries.dtype))
+        return samples * factor, prototypes * factor
 
 
-def all_probabilities(queries: np.ndarray, places: Places) -> np.ndarray:
+def all_probabilities(queries: np.ndarray, geometry: ClassGeometry) -> np.ndarray:
     """Return the probability of every class, of shape (q, l); for as many as memory holds."""
-    samples, prototypes = places.tensors(queries)
-    distance = _distances(samples, prototypes, places.metric)
-    return class_probabilities(distance, torch.from_numpy(places.allowed.copy())).numpy()
+    samples, prototypes = geometry.tensors(queries)
+    distance = _distances(samples, prototypes, geometry.metric)
+    return class_probabilities(distance, torch.from_numpy(geometry.allowed.copy())).numpy()
 
 
-def most_probable(queries: np.ndarray, places: Places) -> tuple[np.ndarray, np.ndarray]:
+def most_probable(queries: np.ndarray, geometry: ClassGeometry) -> tuple[np.ndarray, np.ndarray]:
     """Return the most probable class of each query and its probability, of shape (q,) each."""
-    samples, prototypes = places.tensors(queries)
-    columns = np.flatnonzero(places.allowed)
+    samples, prototypes = geometry.tensors(queries)
+    columns = np.flatnonzero(geometry.allowed)
     prototypes = prototypes[torch.from_numpy(columns)]
     best = np.empty(len(queries), dtype=np.int64)
     probability = np.empty(len(queries), dtype=queries.dtype)
     at_once = max(1, _DISTANCES_AT_ONCE // min(len(columns), _CLASSES_AT_ONCE))
     for a, b in blocks(len(queries), at_once):
-        where, share = _best_of_blocks(samples[a:b], prototypes, places.metric)
+        where, share = _best_of_blocks(samples[a:b], prototypes, geometry.metric)
         best[a:b], probability[a:b] = columns[where.numpy()], share.numpy()
     return best, probability
 
