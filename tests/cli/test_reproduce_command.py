@@ -68,7 +68,10 @@ def test_what_is_not_there_yet_is_counted_not_made_up(reproduce):
             "there is no data set 'mnist'; did you mean",
         ),
         (["omniglot", "--profile", "cpu"], "Omniglot was not found"),
-        (["mini-imagenet"], "was not found"),
+        (["mini-imagenet"], "miniImageNet was not found"),
+        (["mini_imagenet"], "miniImageNet was not found"),
+        (["omniglot", "--dataset", "mini_imagenet"], "miniImageNet was not found"),
+        (["omniglot", "--dataset", "lost"], "lost holds feature vectors, one candidate set each"),
         (["omniglot", "--dataset", "glyphs", "--r", "one"], "--r takes whole numbers"),
     ],
 )

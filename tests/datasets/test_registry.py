@@ -169,7 +169,9 @@ def test_another_package_adds_a_data_set_through_its_entry_point(tmp_path):
     about = tmp_path / "dots-1.0.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: dots\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text("[fspll.datasets]\ndots = dots:DOTS\n")
+    (about / "entry_points.txt").write_text(
+        "[fspll.datasets]\nbroken = dots:LINES\ndots = dots:DOTS\n"
+    )
     code = (
         f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from fspll.cli.main import app; "
         "from fspll.datasets import load_images; print(load_images('Dots', 'test')); "
@@ -181,6 +183,7 @@ def test_another_package_adds_a_data_set_through_its_entry_point(tmp_path):
     first, *_, last = shown.stdout.splitlines()
     assert first == "ImageSet('glyphs/test': 8 images of 9x9, 4 classes)"
     assert last == "dots\tnothing but dots\t-\tbuilt in: nothing to fetch"
+    assert shown.stderr.startswith("note: the data set 'broken' (dots:LINES) cannot be imported:")
 
 
 def test_what_loads_no_images_is_named(monkeypatch):

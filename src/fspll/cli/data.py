@@ -25,7 +25,7 @@ from fspll.cli.console import err, out
 
 # The commands import the data sets when they run: ``fspll --help`` should not wait for them.
 if TYPE_CHECKING:
-    from fspll.datasets.base import State
+    from fspll.datasets.base import DataSet, State
     from fspll.datasets.download import Progress as Report
 
 app = typer.Typer(help="List, fetch and verify the data sets.", no_args_is_help=True)
@@ -36,9 +36,7 @@ _COLORS = {"built in": "green", "present": "green", "absent": "yellow", "damaged
 @app.command("list")
 def list_datasets() -> None:
     """Show the known data sets, where they live and whether they are there."""
-    from fspll.datasets import DATASETS
-
-    rows = [(dataset, dataset.state()) for dataset in map(DATASETS.get, DATASETS)]
+    rows = [(dataset, dataset.state()) for dataset in _all_datasets()]
     if not out.is_terminal:
         # One line per data set, tabs between: what grep and cut can work with.
         for dataset, state in rows:
@@ -104,7 +102,7 @@ def check(
     """Read every byte of the data sets that are there; exit with 2 if one is not sound."""
     from fspll.datasets import DATASETS
 
-    chosen = [DATASETS.get(one) for one in (DATASETS if name is None else [name])]
+    chosen = _all_datasets() if name is None else [DATASETS.get(name)]
     damaged = []
     for dataset in chosen:
         with err.status(f"reading {dataset.name}"):
@@ -118,6 +116,19 @@ def check(
     if damaged:
         verb = "is" if len(damaged) == 1 else "are"
         raise DataError(f"{' and '.join(damaged)} {verb} damaged; see the lines above")
+
+
+def _all_datasets() -> list[DataSet]:
+    """Return every data set; what another package registers wrongly only costs a note."""
+    from fspll.datasets import DATASETS
+
+    found = []
+    for name in DATASETS:
+        try:
+            found.append(DATASETS.get(name))
+        except InputError as error:
+            err.print(f"note: {error}", markup=False, soft_wrap=True)
+    return found
 
 
 @contextmanager

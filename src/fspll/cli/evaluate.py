@@ -48,6 +48,7 @@ def evaluate(
 
     for path in save:
         check_ending(path)  # before the work, not after it
+    grid = numbers(n_way, "--n-way"), numbers(n_shot, "--n-shot"), numbers(r, "--r")
     encoders = [_load(path) for path in checkpoints]
     data = load_images(dataset, "all" if all_classes else "test", root=root)
     if data.note:
@@ -59,13 +60,7 @@ def evaluate(
             err.print(
                 f"note: {name} was trained on {trained_on}, which shares classes with {data.name}"
             )
-    settings = settings_grid(
-        data,
-        numbers(n_way, "--n-way"),
-        numbers(n_shot, "--n-shot"),
-        numbers(r, "--r"),
-        p,
-    )
+    settings = settings_grid(data, *grid, p)
     with progress_bar() as progress:
         bar = progress.add_task(f"evaluating on {data.name}", total=len(settings))
         rows = compare(

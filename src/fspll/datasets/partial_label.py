@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from fspll._common.errors import CandidateError, DataError, InputError
 from fspll.datasets.base import DataSet, PartialLabelSet
@@ -289,6 +288,8 @@ def _as_truth(path: Path, variable: str, truth: np.ndarray, mask: np.ndarray) ->
 
 
 def _dense(path: Path, variable: str, value: Any) -> np.ndarray:
+    from scipy import sparse
+
     if sparse.issparse(value):
         try:
             # Indices of a damaged file may point outside; toarray() would write there.

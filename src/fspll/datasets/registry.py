@@ -7,6 +7,7 @@ from pathlib import Path
 from fspll._common.errors import InputError
 from fspll._common.registry import Registry
 from fspll.datasets.base import DataSet, ImageSet
+from fspll.datasets.folders import load_image_folder
 
 DATASETS: Registry[DataSet] = Registry(
     "data set",
@@ -47,8 +48,6 @@ def load_images(
     if name not in DATASETS:
         if not Path(name).expanduser().is_dir():
             raise InputError(f"{DATASETS.unknown(name)}; nor is it a folder of images")
-        from fspll.datasets.folders import load_image_folder
-
         return load_image_folder(name, split=split, size=84 if size is None else size)
     dataset = DATASETS.get(name)
     if split == "all":
