@@ -122,7 +122,7 @@ def _predict(
     from fspll.cli.label import encoding_bar
     from fspll.embeddings import Standardize, encode_cached
 
-    encoder = None if classifier.embedding is None else classifier._encoder()
+    encoder = None if classifier.embedding is None else classifier.load_encoder()
     scales = encoder is not None and isinstance(getattr(encoder, "network", None), Standardize)
     if is_vectors != (encoder is None or scales):
         takes = "vectors (--features FILE)" if encoder is None or scales else "pictures or texts"
