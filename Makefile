@@ -4,10 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help setup demo test check format clean
+.PHONY: help setup demo test check format architecture clean
 
 help:  ## Show the targets.
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
 setup: $(INSTALLED)  ## Create .venv with the package and its development tools.
 
@@ -32,6 +32,9 @@ check: $(INSTALLED)  ## Lint, formatting and types.
 format: $(INSTALLED)  ## Apply formatting and safe lint fixes.
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+architecture: $(INSTALLED)  ## Draw the graph of docs/architecture.md from the code.
+	$(BIN)/python docs/draw_architecture.py
 
 clean:  ## Remove .venv and caches.
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import draw_architecture
 import fspll
 
 ROOT = Path(fspll.__file__).parent
@@ -43,18 +44,10 @@ def room_of(path: Path) -> str:
     return parts[0]
 
 
-def is_type_checking(node: ast.AST) -> bool:
-    test = getattr(node, "test", None)
-    name = getattr(test, "id", None) or getattr(test, "attr", None)
-    return isinstance(node, ast.If) and name == "TYPE_CHECKING"
-
-
 def imported_modules(tree: ast.AST) -> list[tuple[int, str]]:
-    """Return (line, module) of every import, inside functions too, but not of types only."""
+    """Return (line, module) of every import, inside functions and of types only, too."""
     found = []
-    waiting = [tree]
-    while waiting:
-        node = waiting.pop()
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found += [(node.lineno, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -63,10 +56,6 @@ def imported_modules(tree: ast.AST) -> list[tuple[int, str]]:
                 found += [(node.lineno, f"fspll.{alias.name}") for alias in node.names]
             else:
                 found.append((node.lineno, node.module or ""))
-        if is_type_checking(node):
-            waiting += node.orelse  # type: ignore[attr-defined]
-        else:
-            waiting += ast.iter_child_nodes(node)
     return found
 
 
@@ -92,9 +81,7 @@ def test_rooms_import_only_from_rooms_before_them(path):
         if package != "fspll":
             continue
         other = rest.partition(".")[0]
-        if room == "__init__":  # the public names come when they are used
-            allowed = other == "_common"
-        elif other == room:
+        if room == "__init__" or other == room:  # the public face names everything
             allowed = True
         else:
             allowed = LEVEL[other] < LEVEL[room] if other in LEVEL else other == "__version__"
@@ -115,7 +102,91 @@ def later():
     import torch.nn as nn
 """
     found = sorted(module for _, module in imported_modules(ast.parse(code)))
-    assert found == ["fspll._common.devices", "fspll.candidates", "torch.nn", "typing"]
+    assert found == [
+        "fspll._common.devices",
+        "fspll.candidates",
+        "fspll.cli",
+        "torch.nn",
+        "typing",
+    ]
+
+
+def defined_names(tree: ast.AST) -> set[str]:
+    """Return the private names of functions, classes, variables and attributes of a file."""
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            names.add(node.attr)
+    return {name for name in names if is_private(name)}
+
+
+def private_names(tree: ast.AST, elsewhere: set[str]) -> list[str]:
+    """Return where a file takes a name with a leading underscore from another module.
+
+    In an import, or as an attribute whose name other files define and it does not.
+    """
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            taken = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            taken = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        found += [
+            f"line {node.lineno}: {name}"
+            for name in taken
+            if name.startswith("fspll.") and any(map(is_private, name.split(".")))
+        ]
+    strange = elsewhere - defined_names(tree)
+    return found + [
+        f"line {node.lineno}: {ast.unparse(node)}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and node.attr in strange
+        and not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"))
+    ]
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.endswith("__") and name != "_common"
+
+
+def test_private_names_stay_in_their_module():
+    trees = {path.relative_to(ROOT): ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
+    everywhere = set().union(*map(defined_names, trees.values()))
+    assert len(everywhere) > 100
+    found = {str(path): private_names(tree, everywhere) for path, tree in trees.items()}
+    assert not {path: names for path, names in found.items() if names}
+
+
+def test_private_names_would_be_noticed():
+    code = """
+from fspll._common.files import _write, read
+from fspll.labeling import pipeline
+import fspll.labeling._hidden
+from other import _thing
+def _mine(clf, report):
+    return clf._encode(pipeline._prepare, clf.__class__, _mine, clf._own, report._asdict())
+class Thing:
+    def __init__(self): self._own = self._encode()
+"""
+    assert private_names(ast.parse(code), {"_encode", "_prepare", "_mine", "_own"}) == [
+        "line 2: fspll._common.files._write",
+        "line 4: fspll.labeling._hidden",
+        "line 7: clf._encode",
+        "line 7: pipeline._prepare",
+    ]
+
+
+def test_the_rooms_are_few_and_import_each_other_in_one_direction():
+    modules = draw_architecture.read_package(ROOT)
+    graph = draw_architecture.room_graph(modules)
+    assert 10 < len(graph) <= 16
+    assert draw_architecture.find_cycle(graph) == []
+    assert set(graph) <= set(LEVEL)
 
 
 @pytest.mark.parametrize("room", CORE)
