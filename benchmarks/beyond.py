@@ -144,13 +144,13 @@ def omniglot_row(
     best = summarize(np.array([ceiling(m, tasks.support_labels) for m in tasks.candidates]))
     setting = f"{n_way}-way {n_shot}-shot"
     key = f"{setting} {n_query} queries, {n_tasks} tasks"
-    weighted = {n: scored(f, tasks, "Evidence", f"{key} r={r}") for n, f in features.items()}
+    inferred = {n: scored(f, tasks, "Evidence", f"{key} r={r}") for n, f in features.items()}
     ruled = {n: scored(f, tasks, "FsPLL", f"{key} r={r}") for n, f in features.items()}
     known = {
         name: float(scored(f, true, "PN", f"{key} r=0").query_accuracy.mean())
         for name, f in features.items()
     }
-    figures = {name: summarize(score.query_accuracy) for name, score in weighted.items()}
+    figures = {name: summarize(score.query_accuracy) for name, score in inferred.items()}
     setting = f"{setting} r={r}"
     return {
         "n_way": n_way,
@@ -164,9 +164,9 @@ def omniglot_row(
         "ceiling_half_width": best.half_width,
         "true_labels": known,
         "evidence": {name: figure._asdict() for name, figure in figures.items()},
-        "support": {name: float(s.support_accuracy.mean()) for name, s in weighted.items()},
-        "calibration": {name: s.query_calibration for name, s in weighted.items()},
-        "support_calibration": {name: s.support_calibration for name, s in weighted.items()},
+        "support": {name: float(s.support_accuracy.mean()) for name, s in inferred.items()},
+        "calibration": {name: s.query_calibration for name, s in inferred.items()},
+        "support_calibration": {name: s.support_calibration for name, s in inferred.items()},
         "papers_rule": {name: float(s.query_accuracy.mean()) for name, s in ruled.items()},
         "half_point_misses": [
             f"{setting}, trained on {name}: {figure.mean:.4f} < "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from pathlib import Path
 
@@ -34,8 +35,45 @@ def test_make_targets_exist():
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
 
 
-@pytest.mark.parametrize("page", ["README.md", *(f"docs/{p.name}" for p in ROOT.glob("docs/*.md"))])
+PAGES = sorted(
+    path.relative_to(ROOT).as_posix()
+    for pattern in ("*.md", "docs/**/*.md", "results/**/*.md")
+    for path in ROOT.glob(pattern)
+)
+
+
+def anchors(text):
+    """Return the names that a page's headings have in links."""
+    heads = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+def test_every_page_is_looked_at():
+    assert len(PAGES) > 25
+    assert {"README.md", "CONTRIBUTING.md", "docs/labeling.md", "results/README.md"} <= set(PAGES)
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_links_between_pages_lead_somewhere(page):
     path = ROOT / page
-    for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text()):
-        assert (path.parent / target).exists(), target
+    text = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for target, place in re.findall(r"\]\(([^)#:\s]*)(?:#([^)\s]*))?\)", text):
+        leads = path.parent / target if target else path
+        assert leads.exists(), target
+        if place:
+            assert place in anchors(leads.read_text(encoding="utf-8")), f"{target}#{place}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_files_and_names_of_the_code_exist(page):
+    """What a page calls `some/file.py` or fspll.some.name is there."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for file in re.findall(r"`([\w./]+/\w+\.py)`", text):
+        places = (ROOT / file, ROOT / "src" / file, ROOT / "src" / "fspll" / file)
+        assert any(place.exists() for place in places), file
+    for name in re.findall(r"\bfspll(?:\.[a-z]\w*){2,}", text):
+        module, _, attribute = name.rpartition(".")
+        try:
+            importlib.import_module(name)
+        except ModuleNotFoundError:
+            assert hasattr(importlib.import_module(module), attribute), name
