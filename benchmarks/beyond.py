@@ -250,12 +250,10 @@ def one_by_one(
     """Score tasks whose classes may differ in size."""
     query, support = [], []
     for task in corruption.tasks(source, n_tasks):
-        n_shot = max(1, round(len(task.support) / source.settings.n_way))
         known, asked = METHODS[method].solve(
             features[torch.from_numpy(task.support)][None],
             torch.from_numpy(task.candidates)[None],
             features[torch.from_numpy(task.query)][None],
-            n_shot,
         )
         support.append((known[0].argmax(-1).numpy() == task.support_labels).mean())
         query.append((asked[0].argmax(-1).numpy() == task.query_labels).mean())

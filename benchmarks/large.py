@@ -103,14 +103,12 @@ class Stopwatch:
 
 
 def solve(rule: str, features: Any, candidates: Any, progress: Any = None) -> Any:
-    from fspll.rectifiers import EvidenceRule, FsPLLRule
     from fspll.rectifiers.sparse.evidence import infer_labels_sparse
     from fspll.rectifiers.sparse.paper import rectify_sparse
 
     if rule == "evidence":
-        chosen = EvidenceRule(NEIGHBORS)
-        return infer_labels_sparse(features, candidates, chosen, progress=progress)
-    return rectify_sparse(features, candidates, FsPLLRule(NEIGHBORS), progress=progress)
+        return infer_labels_sparse(features, candidates, n_neighbors=NEIGHBORS, progress=progress)
+    return rectify_sparse(features, candidates, n_neighbors=NEIGHBORS, progress=progress)
 
 
 def right_share(confidence: sparse.csr_array, truth: np.ndarray) -> float:
