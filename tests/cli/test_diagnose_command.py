@@ -27,35 +27,35 @@ def table(tmp_path):
 
 
 def test_sets_alone(run, table):
-    code, told, complaints = run("diagnose", table)
+    code, output, complaints = run("diagnose", table)
     assert (code, complaints) == (0, "")
-    lines = told.splitlines()
+    lines = output.splitlines()
     counts = "1 with 1, 7 with 2, 2 with 3"
-    assert lines[0] == f"10 samples, 4 classes, 2.10 candidates a sample ({counts})"
+    assert lines[0] == f"10 samples, 4 classes, 2.10 candidates per sample ({counts})"
     assert lines[1] == "1 of 4 classes have a sample that nothing else can be"
     assert lines[-1].startswith("for the ceiling, say what belongs together (--groups COLUMN)")
 
 
 def test_groups_give_the_ceiling_and_questions_by_name(run, table):
-    code, told, _ = run("diagnose", table, "--groups", "pile")
+    code, output, _ = run("diagnose", table, "--groups", "pile")
     assert code == 0
-    assert "no method can expect more than 75.0% of the labels to be right" in told
-    assert "cannot be told apart, given the clusters: cat, lynx" in told
-    assert "ask for the label of s0 (cat or lynx): up to 100.0% right" in told
+    assert "no method can expect more than 75.0% of the labels to be right" in output
+    assert "cannot be told apart, given the clusters: cat, lynx" in output
+    assert "ask for the label of s0 (cat or lynx): up to 100.0% right" in output
 
 
-def test_twins_few_samples_and_votes(run, tmp_path):
+def test_inseparable_labels_few_samples_and_votes(run, tmp_path):
     path = tmp_path / "labels.csv"
     rows = ["sample,annotator,label"]
     rows += [f"s{i},{who},{what}" for i in range(3) for who, what in (("x", "a"), ("y", "b"))]
     rows += ["s3,x,c", "s3,y,c", "s4,x,d"]
     path.write_text("\n".join(rows) + "\n")
-    code, told, _ = run("diagnose", path)
+    code, output, _ = run("diagnose", path)
     assert code == 0
-    assert "always together, cannot be told apart by any sample: a, b" in told
-    assert "too few samples that may have the label: c (1), d (1)" in told
-    assert "9 votes; labels with more votes count more" in told
-    assert "2 of 4 classes have a sample that nothing else can be" in told
+    assert "always together, cannot be told apart by any sample: a, b" in output
+    assert "too few samples that may have the label: c (1), d (1)" in output
+    assert "9 votes; labels with more votes count more" in output
+    assert "2 of 4 classes have a sample that nothing else can be" in output
 
 
 def test_with_vectors(run, tmp_path):
@@ -66,17 +66,17 @@ def test_with_vectors(run, tmp_path):
     rows[4] = "s4,b|c"
     (tmp_path / "labels.csv").write_text("\n".join(["sample,candidates", *rows]) + "\n")
     np.save(tmp_path / "X.npy", X)
-    code, told, complaints = run(
+    code, output, complaints = run(
         "diagnose", tmp_path / "labels.csv", "--features", tmp_path / "X.npy"
     )
     assert (code, complaints) == (0, "")
-    assert "with the samples sorted by the encoder:" in told
-    assert "likely contradiction: s4 lies among samples of a" in told
+    assert "with the samples sorted by the encoder:" in output
+    assert "likely contradiction: s4 lies among samples of a" in output
 
 
 def test_what_is_refused(run, table, tmp_path):
-    code, told, complaints = run("diagnose", table, "--groups", "pile", "--images", tmp_path)
-    assert (code, told) == (2, "")
+    code, output, complaints = run("diagnose", table, "--groups", "pile", "--images", tmp_path)
+    assert (code, output) == (2, "")
     assert "give one of them" in complaints
     code, _, complaints = run("diagnose", table, "--groups", "nothing")
     assert code == 2

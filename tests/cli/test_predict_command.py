@@ -39,26 +39,26 @@ def model(tmp_path, pictures):
 
 
 def test_pictures_and_folders(run, model, pictures):
-    code, told, complaints = run("predict", model, pictures / "4.png", pictures / "0.png")
+    code, output, complaints = run("predict", model, pictures / "4.png", pictures / "0.png")
     assert (code, complaints) == (0, "")
-    lines = [line.split("\t") for line in told.splitlines()]
+    lines = [line.split("\t") for line in output.splitlines()]
     assert [line[:2] for line in lines] == [
         [str(pictures / "4.png"), "wide"],
         [str(pictures / "0.png"), "thin"],
     ]
     assert all(float(line[2]) > 0.5 for line in lines)
     (pictures / "notes.txt").write_text("no picture")
-    code, told, _ = run("predict", model, pictures)
-    labels = [line.split("\t")[1] for line in told.splitlines()]
+    code, output, _ = run("predict", model, pictures)
+    labels = [line.split("\t")[1] for line in output.splitlines()]
     assert labels == ["thin"] * 3 + ["wide"] * 3
     expected = FsPLLClassifier.load(model).predict_proba([pictures / "2.png"]).max()
-    assert float(told.splitlines()[2].split("\t")[2]) == pytest.approx(expected, abs=1e-4)
+    assert float(output.splitlines()[2].split("\t")[2]) == pytest.approx(expected, abs=1e-4)
 
 
 def test_a_table_is_written(run, model, pictures, tmp_path):
-    code, told, _ = run("predict", model, pictures, "--out", tmp_path / "new.csv")
+    code, output, _ = run("predict", model, pictures, "--out", tmp_path / "new.csv")
     assert code == 0
-    assert told == f"6 labels are in {tmp_path / 'new.csv'}\n"
+    assert output == f"6 labels are in {tmp_path / 'new.csv'}\n"
     with (tmp_path / "new.csv").open(newline="") as file:
         found = list(csv.DictReader(file))
     assert list(found[0]) == ["sample", "label", "probability", "runner_up", "margin"]
@@ -67,12 +67,12 @@ def test_a_table_is_written(run, model, pictures, tmp_path):
 
 def test_damaged_pictures(run, model, pictures):
     (pictures / "1.png").write_text("no picture")
-    code, told, complaints = run("predict", model, pictures)
-    assert (code, told) == (2, "")
+    code, output, complaints = run("predict", model, pictures)
+    assert (code, output) == (2, "")
     assert "1 of 6 samples cannot be read" in complaints
-    code, told, complaints = run("predict", model, pictures, "--skip-bad")
+    code, output, complaints = run("predict", model, pictures, "--skip-bad")
     assert code == 0
-    assert len(told.splitlines()) == 5
+    assert len(output.splitlines()) == 5
     assert complaints.startswith(f"left out: {pictures / '1.png'} is not a picture file")
 
 
@@ -82,9 +82,9 @@ def test_vectors(run, tmp_path, standardize):
     sets = [{"a"}, {"a", "b"}, {"b"}, {"b"}]
     label((X, sets), standardize=standardize).save(tmp_path / "out")
     np.savez(tmp_path / "new.npz", X=X[[0, 2]], names=np.array(["one", "two"]))
-    code, told, _ = run("predict", tmp_path / "out", "--features", tmp_path / "new.npz")
+    code, output, _ = run("predict", tmp_path / "out", "--features", tmp_path / "new.npz")
     assert code == 0
-    lines = [line.split("\t") for line in told.splitlines()]
+    lines = [line.split("\t") for line in output.splitlines()]
     assert [line[0] for line in lines] == ["one", "two"]
     expected = label((X, sets), standardize=standardize).classifier.predict(X[[0, 2]])
     assert [line[1] for line in lines] == expected.tolist()
@@ -99,9 +99,9 @@ def test_texts(run, tmp_path):
     sets = [{"it", "sales"}, {"it"}, {"sales"}, {"sales", "it"}]
     label((texts, sets), encoder="text").save(tmp_path / "out")
     (tmp_path / "new.txt").write_text("﻿no toner in the printer\n\nmy invoice is wrong\n", "utf-8")
-    code, told, complaints = run("predict", tmp_path / "out", "--text", tmp_path / "new.txt")
+    code, output, complaints = run("predict", tmp_path / "out", "--text", tmp_path / "new.txt")
     assert (code, complaints) == (0, "")
-    lines = [line.split("\t")[:2] for line in told.splitlines()]
+    lines = [line.split("\t")[:2] for line in output.splitlines()]
     assert lines == [["line 1", "it"], ["line 3", "sales"]]
 
 
@@ -119,6 +119,6 @@ def test_what_is_refused(run, model, pictures, tmp_path):
         ([tmp_path / "none.fspll", pictures], "there is no model file"),
         ([tmp_path / "blank.txt", pictures], "is not a safetensors file"),
     ]:
-        code, told, complaints = run("predict", *given)
-        assert (code, told) == (2, "")
+        code, output, complaints = run("predict", *given)
+        assert (code, output) == (2, "")
         assert message in complaints

@@ -236,6 +236,25 @@ def test_what_cannot_be_encoded(annotate, parts, options, message):
         label(annotate([["a"], ["b"]], **parts), **options)
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rectifier": "evidense"}, "there is no rectifier 'evidense'; did you mean 'evidence'?"),
+        ({"class_balance": "yes"}, "class_balance"),
+        ({"answers": {"s9": "a"}}, "samples that do not exist: 's9'"),
+        ({"answers": {"s0": None}}, "the answer for 's0' is None; labels are text or numbers"),
+        ({"device": "gpu"}, "device must be 'auto', 'cpu'"),
+    ],
+)
+def test_what_can_be_refused_is_refused_before_samples_are_encoded(annotate, options, message):
+    def encode(texts):
+        raise AssertionError("samples were encoded")
+
+    data = annotate([["a"], ["a", "b"], ["b"]], texts=("x", "xx", "yyyyy"))
+    with pytest.raises((ValueError, TypeError), match=message):
+        label(data, encoder=encode, **options)
+
+
 def test_what_is_no_data():
     with pytest.raises(InputTypeError, match="label takes Annotations"):
         label("labels.csv")

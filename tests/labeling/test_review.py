@@ -134,9 +134,9 @@ def explain(sets, confidence, by_place, naming, answered=None):
     )
 
 
-def test_twins_are_named():
+def test_inseparable_labels_are_named():
     (one,) = explain([{"cat", "lynx"}, {"dog"}], [0.5, 1.0], None, None)
-    assert (one.index, one.kind, one.labels) == (0, "twins", ("cat", "lynx"))
+    assert (one.index, one.kind, one.labels) == (0, "inseparable", ("cat", "lynx"))
     assert one.reason == "cat and lynx always come together: no sample tells them apart"
 
 

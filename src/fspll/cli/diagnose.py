@@ -92,7 +92,7 @@ def diagnose(
 
 
 def describe(sets: Candidates, data: Annotations) -> list[str]:
-    """Return what the sets alone tell, line by line."""
+    """Return what the sets alone show, line by line."""
     import numpy as np
 
     summary = sets.summary()
@@ -100,7 +100,7 @@ def describe(sets: Candidates, data: Annotations) -> list[str]:
     spread = ", ".join(f"{count} with {size}" for size, count in enumerate(sizes.tolist()) if count)
     lines = [
         f"{summary.n_samples} samples, {summary.n_classes} classes, "
-        f"{summary.average_size:.2f} candidates a sample ({spread})"
+        f"{summary.average_size:.2f} candidates per sample ({spread})"
     ]
     votes = data.votes.data
     if len(votes) and votes.min() != votes.max():
@@ -130,7 +130,7 @@ def _with_groups(sets: Candidates, data: Annotations, groups: tuple[str, ...]) -
     from fspll.diagnosis import diagnose as find
 
     found = find(sets, list(groups))
-    for line in _named(str(found).splitlines()[1:], data.names):
+    for line in found.describe(data.names)[1:]:
         out.print(line, soft_wrap=True, markup=False)
 
 
@@ -140,7 +140,7 @@ def _after_encoding(found: Labeling) -> None:
 
     diagnosis = find(found.candidates, found.labels)
     out.print("with the samples sorted by the encoder:", soft_wrap=True)
-    for line in _named(str(diagnosis).splitlines()[1:], found.names):
+    for line in diagnosis.describe(found.names)[1:]:
         out.print(line, soft_wrap=True, markup=False)
     out.print(
         f"expect {percent(found.expected_accuracy)} of the labels of fspll label to be right",
@@ -155,16 +155,6 @@ def _after_encoding(found: Labeling) -> None:
         )
     if len(strange) > _SHOWN:
         out.print(f"and {len(strange) - _SHOWN} more contradictions", soft_wrap=True)
-
-
-def _named(lines: list[str], names: tuple[str, ...]) -> list[str]:
-    """Call samples by their names instead of their rows."""
-    import re
-
-    def name(found: re.Match[str]) -> str:
-        return f"{found[1]}{names[int(found[2])]}"
-
-    return [re.sub(r"^(.*label of )row (\d+)(?= \()", name, line) for line in lines]
 
 
 def _listed(items: list[Any]) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +45,7 @@ def label(
     encoding: str | None = typer.Option(None, help="Of a text file that is not UTF-8."),
     format_: str | None = typer.Option(None, "--format", help="What the file is."),
     alternatives: Path | None = typer.Option(
-        None, help="For a folder a class: the table of what else pictures might be."
+        None, help="For a folder per class: the table of what else pictures might be."
     ),
     rectifier: str = typer.Option("evidence", help="evidence, fspll (the paper's rule) or none."),
     balanced: bool = typer.Option(False, help="All classes are about equally frequent."),
@@ -81,7 +82,7 @@ def label(
         encoding=encoding,
         alternatives=alternatives,
     )
-    answered, told = gather_answers(answers, folder)
+    answered, note = gather_answers(answers, folder)
     with encoding_bar() as progress:
         result = find_labels(
             read,
@@ -97,7 +98,7 @@ def label(
             progress=progress,
         )
     result.save(folder, overwrite=overwrite)
-    _show(result, folder, told, context.command)
+    _show(result, folder, note, context.command)
 
 
 def gather_answers(paths: list[Path], folder: Path) -> tuple[dict[str, str], str | None]:
@@ -113,29 +114,22 @@ def gather_answers(paths: list[Path], folder: Path) -> tuple[dict[str, str], str
     for path in paths:
         answers |= read_answers(path)
     used = [name for name in earlier if answers[name] == earlier[name]]
-    told = f"{len(used)} earlier answers of {kept} are used as well" if used else None
-    return answers, told
+    note = f"{len(used)} earlier answers of {kept} are used as well" if used else None
+    return answers, note
 
 
-class encoding_bar:  # noqa: N801 - used as a function
-    """Show a bar while samples are encoded, as the context of that work."""
-
-    def __init__(self) -> None:
-        self.bar = progress_bar()
-
-    def __enter__(self) -> Callable[[int, int], None]:
-        self.bar.start()
-        self.task = self.bar.add_task("encoding", total=None)
-        return lambda done, total: self.bar.update(self.task, completed=done, total=total)
-
-    def __exit__(self, *_: Any) -> None:
-        self.bar.stop()
+@contextmanager
+def encoding_bar() -> Iterator[Callable[[int, int], None]]:
+    """Show a bar while samples are encoded; yield what is to be called with (done, total)."""
+    with progress_bar() as bar:
+        task = bar.add_task("encoding", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 # -------------------------------------------------------------------- what a person reads
 
 
-def _show(result: Labeling, folder: Path, told: str | None, command: Any) -> None:
+def _show(result: Labeling, folder: Path, note: str | None, command: Any) -> None:
     n, open_labels = len(result), int((result.confidence < 0.9).sum())
     classes = "1 class" if len(result.classes) == 1 else f"{len(result.classes)} classes"
     line = f"{n} sample{'s' * (n != 1)}, {classes}"
@@ -143,13 +137,13 @@ def _show(result: Labeling, folder: Path, told: str | None, command: Any) -> Non
         line += f", {len(result.answers)} answered by a person"
     out.print(line, soft_wrap=True)
     share = percent(result.expected_accuracy)
-    # Only one rectifier gives probabilities that can be taken at their word.
     level = f"expect {share} of the labels to be right"
-    level = level if result.rectifier == "evidence" else f"mean score of the labels: {share}"
+    if not result.calibrated:  # scores order labels, but do not say how many are right
+        level = f"mean score of the labels: {share}"
     line = f"{n - open_labels} are at least 90% sure, {open_labels} are not"
     out.print(f"{level}; {line}", soft_wrap=True)
-    for note in [*result.notes, *([told] if told else [])]:
-        err.print(f"[yellow]note:[/] {escape(with_option_names(note, command))}", soft_wrap=True)
+    for one in [*result.notes, *([note] if note else [])]:
+        err.print(f"[yellow]note:[/] {escape(with_option_names(one, command))}", soft_wrap=True)
     if result.review:
         out.print(_questions(result))
     out.print(

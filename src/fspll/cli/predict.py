@@ -26,7 +26,7 @@ COLUMNS = ("sample", "label", "probability", "runner_up", "margin")
 def predict(
     model: Path = typer.Argument(..., help="A model file, or the folder of fspll label."),
     files: list[Path] = typer.Argument(None, help="Pictures, or folders of pictures."),
-    text: Path | None = typer.Option(None, help="A file with one text a line."),
+    text: Path | None = typer.Option(None, help="A file with one text per line."),
     features: Path | None = typer.Option(None, help="Vectors: an .npy or .npz file."),
     table: Path | None = typer.Option(None, "--out", help="Write a CSV file."),
     encoder: str | None = typer.Option(
@@ -159,7 +159,7 @@ def _predict(
 
 def _print(rows: list[Sequence[Any]]) -> None:
     if not out.is_terminal:
-        # One line a sample, tabs between: what grep and cut can work with.
+        # One line per sample, tabs between: what grep and cut can work with.
         for row in rows:
             typer.echo("\t".join("" if cell is None else str(cell) for cell in row))
         return

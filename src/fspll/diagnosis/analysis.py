@@ -9,6 +9,7 @@ Shapes: n samples, K clusters, l classes with K <= l.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,6 +99,10 @@ class Diagnosis:
     ask: list[Question]
 
     def __str__(self) -> str:
+        return "\n".join(self.describe())
+
+    def describe(self, names: Sequence[str] | None = None) -> list[str]:
+        """Say it in words, line by line; questions call samples by ``names`` if there are any."""
         lines = [
             f"{_number(self.n_samples, 'sample')} in {_number(self.n_clusters, 'cluster')}, "
             f"{_number(self.n_classes, 'class', 'classes')}"
@@ -127,11 +132,12 @@ class Diagnosis:
         if self.never_candidates:
             lines.append(f"never a candidate: {_listed(self.never_candidates)}")
         lines += [
-            f"{'then ask' if number else 'ask'} for the label of row {question.sample} "
+            f"{'then ask' if number else 'ask'} for the label of "
+            f"{f'row {question.sample}' if names is None else names[question.sample]} "
             f"({_listed(question.candidates, ' or ')}): up to {question.ceiling_after:.1%} right"
             for number, question in enumerate(self.ask)
         ]
-        return "\n".join(lines)
+        return lines
 
 
 def diagnose(

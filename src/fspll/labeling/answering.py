@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from fspll._common.errors import InputError
+from fspll._common.arguments import is_number
+from fspll._common.errors import InputError, InputTypeError
 from fspll.candidates import Candidates
 
 _SHOWN = 5
@@ -22,8 +23,6 @@ def apply_answers(
     classes: np.ndarray,
     votes: sparse.csr_array,
     answers: Mapping[str, Any],
-    *,
-    left_out: frozenset[str] = frozenset(),
 ) -> tuple[np.ndarray, sparse.csr_array, np.ndarray, list[str]]:
     """Make the sets of answered samples sets of one.
 
@@ -36,8 +35,6 @@ def apply_answers(
     answers : mapping of sample to label
         A label outside the candidates, even a new one, is taken with a note: the person knows
         better.
-    left_out : set of str
-        Samples that were dropped as unreadable: their answers are of no use, but no mistake.
 
     Returns
     -------
@@ -47,7 +44,7 @@ def apply_answers(
     notes : list of str
     """
     row_of = {name: row for row, name in enumerate(names)}
-    strange = [name for name in answers if name not in row_of and name not in left_out]
+    strange = [name for name in answers if name not in row_of]
     if strange:
         more = f" and {len(strange) - _SHOWN} more" if len(strange) > _SHOWN else ""
         raise InputError(
@@ -55,9 +52,13 @@ def apply_answers(
             f"{', '.join(map(repr, strange[:_SHOWN]))}{more}; samples are called as in the "
             f"column 'sample' of labels.csv, e.g. {names[0]!r}"
         )
-    given = {row_of[name]: answer for name, answer in answers.items() if name in row_of}
+    for name, answer in answers.items():
+        if not isinstance(answer, str) and not is_number(answer):
+            raise InputTypeError(
+                f"the answer for {name!r} is {answer!r:.60}; labels are text or numbers"
+            )
     by_text = {str(one): one for one in classes.tolist()}
-    given = {row: by_text.get(str(answer), answer) for row, answer in given.items()}
+    given = {row_of[name]: by_text.get(str(one), one) for name, one in answers.items()}
     known = set(by_text.values())
     new = sorted({answer for answer in given.values() if answer not in known}, key=str)
     if new:

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from scipy import sparse
 
-from fspll import rectifiers
+from fspll._common.devices import choose_device
 from fspll._common.errors import InputTypeError
 from fspll.annotations.samples import Annotations
 from fspll.candidates import Candidates
@@ -26,9 +26,9 @@ from fspll.labeling.reasons import find_undecided
 from fspll.labeling.result import Labeling, Rounds
 from fspll.labeling.review import Groups, choose_questions, questions_of
 from fspll.labeling.samples import Prepared, prepare
-from fspll.rectifiers import Trace, is_large
+from fspll.rectifiers import Rectifier, is_large
 
-MOST_ENTRIES = 1 << 24  # of (sample, sample) or (sample, class), up to which rounds are kept
+MOST_ENTRIES = 1 << 24  # of (sample, sample) or (sample, class), up to which a trace is kept
 _UNEVEN = 100.0  # factor between the scales of features from which a note is made
 
 
@@ -37,7 +37,7 @@ def label(
     *,
     encoder: Any = None,
     images: Path | str | None = None,
-    rectifier: str = "evidence",
+    rectifier: str | Rectifier = "evidence",
     answers: Mapping[str, Any] | None = None,
     skip_bad: bool = False,
     standardize: bool = False,
@@ -54,19 +54,20 @@ def label(
         What :func:`fspll.annotations.read_annotations` returned; or feature vectors (n, m) with
         candidate sets in any shape of :meth:`fspll.candidates.Candidates.read`. X may also hold
         pictures (arrays, PIL images, paths) or texts, for an ``encoder`` that takes them.
-    encoder : str, path, nn.Module or callable, optional
+    encoder : str, path, nn.Module, callable or object with ``encode``, optional
         "omniglot-conv4", "photos", "text", "features" for vectors as they are, the path of a
-        checkpoint, or a function from samples to an array (n, m). Needed for pictures.
+        checkpoint, a function from samples to an array (n, m), or an object with such a method
+        ``encode``. Needed for pictures.
     images : path, optional
         The folder that the pictures' names are relative to.
-    rectifier : {"evidence", "fspll", "none"}, default="evidence"
+    rectifier : str or Rectifier, default="evidence"
         As of :class:`fspll.FsPLLClassifier`.
     answers : mapping of sample to label, optional
         What a person said; see :func:`fspll.annotations.read_answers`.
     skip_bad : bool, default=False
         Leave out samples that cannot be read, instead of raising an error that names them.
     standardize : bool, default=False
-        For "features" only: bring every feature to mean 0 and deviation 1 first.
+        For "features" only: bring every feature to mean 0 and standard deviation 1 first.
     class_balance : bool, default=False
         Say that all classes are about equally frequent.
     cache : bool, default=True
@@ -84,6 +85,12 @@ def label(
     ['a', 'a', 'a', 'b', 'b', 'b']
     """
     annotations, classes = _read(data)
+    classifier = FsPLLClassifier(rectifier=rectifier, class_balance=class_balance, device=device)
+    # What can be refused is refused before any sample is encoded.
+    rule = classifier.make_rectifier()
+    choose_device(device)
+    answers = dict(answers or {})
+    settled = apply_answers(annotations.names, classes, annotations.votes, answers)
     made = prepare(
         annotations,
         encoder,
@@ -94,24 +101,27 @@ def label(
         device=device,
         progress=progress,
     )
-    left_out = frozenset(annotations.names) - {annotations.names[row] for row in made.kept}
-    kept = annotations if not left_out else annotations.take(made.kept)
-    classes, votes, answered, notes = apply_answers(
-        kept.names, classes, kept.votes, answers or {}, left_out=left_out
-    )
+    if len(made.kept) < len(annotations):
+        annotations = annotations.take(made.kept)
+        answers = {name: answers[name] for name in annotations.names if name in answers}
+        settled = apply_answers(annotations.names, classes, annotations.votes, answers)
+    classes, votes, answered, notes = settled
     classes, votes = _without_unused(classes, votes)
     candidates = Candidates.from_mask(votes > 0, classes=classes)
-    classifier = FsPLLClassifier(rectifier=rectifier, class_balance=class_balance, device=device)
-    if not _vote_counts(classifier, candidates):
+    n, n_classes = candidates.matrix.shape
+    if not rule.uses_votes or is_large(n, n_classes):
         if not _is_even(votes):
             notes.append("the numbers of votes are not used here, only who may have which label")
         votes = sparse.csr_array(candidates.matrix.astype(float))
-    uneven = None if _is_even(votes) else votes
-    classifier.fit(made.features, candidates, votes=uneven, trace=_keeps_trace(candidates))
+    classifier.fit(
+        made.features,
+        candidates,
+        votes=None if _is_even(votes) else votes,
+        trace=n * max(n, n_classes) <= MOST_ENTRIES,
+    )
     classifier.embedding = made.encoder  # fitted on features; new samples are encoded first
-    given = {kept.names[row]: candidates.names(row)[0] for row in np.flatnonzero(answered).tolist()}
     return _result(
-        kept, candidates, votes, answered, given, classifier, made, _all_notes(notes, made)
+        annotations, candidates, votes, answered, classifier, made, _all_notes(notes, made)
     )
 
 
@@ -173,11 +183,6 @@ def _is_even(votes: sparse.csr_array) -> bool:
     return np.array_equal(votes.data, first)
 
 
-def _vote_counts(classifier: FsPLLClassifier, candidates: Candidates) -> bool:
-    """Tell whether the rectifier can use numbers of votes."""
-    return classifier.make_rectifier().uses_votes and not is_large(*candidates.matrix.shape)
-
-
 def _all_notes(notes: list[str], made: Prepared) -> list[str]:
     notes = list(notes)
     if made.unreadable:
@@ -197,16 +202,7 @@ def _all_notes(notes: list[str], made: Prepared) -> list[str]:
     return notes
 
 
-def _keeps_trace(candidates: Candidates) -> bool:
-    """Tell whether there are few enough samples to keep every round."""
-    n, n_classes = candidates.matrix.shape
-    return n * max(n, n_classes) <= MOST_ENTRIES
-
-
-def _rounds(trace: Trace | None) -> Rounds | None:
-    if trace is None:
-        return None
-    return Rounds(trace.prototypes.cpu().numpy(), trace.confidence.argmax(dim=-1).cpu().numpy())
+# -------------------------------------------------------------------- what was found
 
 
 def _result(
@@ -214,19 +210,18 @@ def _result(
     candidates: Candidates,
     votes: sparse.csr_array,
     answered: np.ndarray,
-    answers: dict[str, Any],
     classifier: FsPLLClassifier,
     made: Prepared,
     notes: list[str],
 ) -> Labeling:
     probabilities = on_candidates(classifier.confidence_, candidates)
     top, second, confidence, margin = two_likeliest(probabilities)
-    by_place = naming = groups = None
     trace = classifier.trace_
+    by_place = naming = groups = None
     if trace is not None and trace.groups is not None:
-        by_place = trace.groups.by_place.double().cpu().numpy()
-        naming = trace.groups.naming.double().cpu().numpy()
-        groups = _review_groups(trace.groups, candidates, votes)
+        by_place, naming = _array(trace.groups.by_place), _array(trace.groups.naming)
+        prior = _relative_prior(candidates, votes)
+        groups = Groups(by_place, _array(trace.groups.member), prior)
     undecided = find_undecided(
         candidates,
         confidence,
@@ -238,7 +233,7 @@ def _result(
         answered,
     )
     chosen = choose_questions(np.where(answered, 1.0, confidence), groups)
-    # A set that lacks its label is outside the model, which takes sets at their word: last.
+    # A set that lacks its label is outside the model, which assumes that none does: last.
     asked = {row for row, _, _ in chosen}
     after = chosen[-1][2] if chosen else float(confidence.mean())
     chosen += [
@@ -261,9 +256,11 @@ def _result(
         encoder=made.name,
         review=questions_of(chosen, ordered, {one.index: one.reason for one in undecided}),
         undecided=undecided,
-        answers=answers,
+        answers={
+            kept.names[row]: candidates.names(row)[0] for row in np.flatnonzero(answered).tolist()
+        },
         answered=answered,
-        rounds=_rounds(trace),
+        rounds=None if trace is None else Rounds.of(trace),
         notes=notes,
         unreadable=made.unreadable or [],
         pictures=made.pictures,
@@ -271,14 +268,13 @@ def _result(
     )
 
 
-def _review_groups(
-    groups: rectifiers.Groups, candidates: Candidates, votes: sparse.csr_array
-) -> Groups:
+def _relative_prior(candidates: Candidates, votes: sparse.csr_array) -> np.ndarray:
+    """Return the votes for each candidate over the mean of its set, of shape (n, l)."""
     mask = candidates.mask
     prior = np.where(mask, votes.toarray(), 0.0)
     mean = prior.sum(axis=1, keepdims=True) / mask.sum(axis=1, keepdims=True)
-    return Groups(
-        groups.by_place.double().cpu().numpy(),
-        groups.member.double().cpu().numpy(),
-        prior / mean,
-    )
+    return prior / mean
+
+
+def _array(values: torch.Tensor) -> np.ndarray:
+    return values.double().cpu().numpy()

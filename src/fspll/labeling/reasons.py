@@ -27,11 +27,11 @@ class Undecided:
     ----------
     index : int
         Its row.
-    kind : {"twins", "naming", "contradiction", "few", "between"}
-        "twins": its labels always come together, so that no sample tells them apart. "naming":
-        the sets leave open what its whole group is called. "contradiction": it lies among samples
-        of a label that is not among its candidates. "few": a label that it may have has hardly a
-        sample of its own. "between": it lies between two classes.
+    kind : {"inseparable", "naming", "contradiction", "few", "between"}
+        "inseparable": its labels always come together, so that no sample tells them apart.
+        "naming": the sets leave open which label its whole group carries. "contradiction": it lies
+        among samples of a label that is not among its candidates. "few": a label that it may have
+        has hardly a sample of its own. "between": it lies between two classes.
     reason : str
         The same in words, with the labels.
     labels : tuple of label
@@ -71,7 +71,7 @@ def find_undecided(
     answered : bool array of shape (n,)
         What a person has settled needs no reason.
     """
-    twins = _twin_groups(candidates)
+    inseparable = _inseparable(candidates)
     looks_like, strange = _contradictions(candidates, by_place, naming)
     found = []
     for row in np.flatnonzero(~answered & (strange | (confidence < SURE))).tolist():
@@ -81,12 +81,14 @@ def find_undecided(
             group = -1 if by_place is None else int(by_place[row].argmax())
             names = None if naming is None else naming[group]
             found.append(
-                _reason(row, candidates, int(top[row]), int(second[row]), twins, names, label_mass)
+                _reason(
+                    row, candidates, int(top[row]), int(second[row]), inseparable, names, label_mass
+                )
             )
     return found
 
 
-def _twin_groups(candidates: Candidates) -> dict[int, int]:
+def _inseparable(candidates: Candidates) -> dict[int, int]:
     """Return, for columns that occur in the same sets as others, the number of their group."""
     column = {label: number for number, label in enumerate(candidates.classes.tolist())}
     groups = candidates.summary().always_together
@@ -117,16 +119,16 @@ def _reason(
     candidates: Candidates,
     top: int,
     second: int,
-    twins: dict[int, int],
+    inseparable: dict[int, int],
     names: np.ndarray | None,
     label_mass: np.ndarray,
 ) -> Undecided:
     classes = candidates.classes
     labels = tuple(classes[[top, second]].tolist())
     both = f"{labels[0]} and {labels[1]}"
-    if top in twins and twins[top] == twins.get(second):
+    if top in inseparable and inseparable[top] == inseparable.get(second):
         reason = f"{both} always come together: no sample tells them apart"
-        return Undecided(row, "twins", reason, labels)
+        return Undecided(row, "inseparable", reason, labels)
     if names is not None and names.max() < SURE:
         likely = np.argsort(-names, kind="stable")
         open_names = classes[[c for c in likely if names[c] > 0.05]].tolist()

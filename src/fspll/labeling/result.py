@@ -17,6 +17,7 @@ from fspll.classifier import FsPLLClassifier
 from fspll.embeddings import Unreadable
 from fspll.labeling.reasons import Undecided
 from fspll.labeling.review import Question
+from fspll.rectifiers import Trace
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,12 +29,17 @@ class Rounds:
     prototypes : array of shape (T + 1, l, m)
         Class means; zeros for a class that is nobody's candidate.
     labels : int array of shape (T + 1, n)
-        The column of the likeliest label of every sample. For "evidence" this is the belief before
-        groups are named, so that the last round may differ from the result.
+        The column of the likeliest label of every sample. Where a rectifier decides at the end
+        which label a group of samples carries, the last round may differ from the result.
     """
 
     prototypes: np.ndarray
     labels: np.ndarray
+
+    @classmethod
+    def of(cls, trace: Trace) -> Rounds:
+        """Keep of a classifier's trace what a map shows."""
+        return cls(trace.prototypes.cpu().numpy(), trace.confidence.argmax(dim=-1).cpu().numpy())
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +55,10 @@ class Labeling:
     labels : ndarray of shape (n,)
         The likeliest candidate of every sample.
     confidence : ndarray of shape (n,)
-        The probability that this label is right. With the rectifier "evidence" it can be taken at
-        its word as long as every set holds the true label; with the others it is a score.
+        The probability that this label is right, where the rectifier is ``calibrated``; otherwise
+        a score. Those of "evidence" were measured calibrated on few-shot tasks of Omniglot and of
+        photos, with evenly drawn candidate sets that contain the truth (docs/beyond.md); on the
+        labels of a real crowd they were too sure.
     runner_up : tuple of label or None
         The second likeliest candidate; None where there is only one.
     margin : ndarray of shape (n,)
@@ -66,6 +74,7 @@ class Labeling:
     encoder : str
         The name of the encoder.
     rectifier : str
+    calibrated : bool
     review : list of Question
         What to show a person first.
     undecided : list of Undecided
@@ -115,8 +124,13 @@ class Labeling:
 
     @property
     def rectifier(self) -> str:
-        """The rule that weighted the candidates."""
+        """The name of the rule that weighted the candidates."""
         return self.classifier.rectifier_.name
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether ``confidence`` is meant as a probability; see there."""
+        return self.classifier.rectifier_.calibrated
 
     @property
     def expected_accuracy(self) -> float:

@@ -7,7 +7,7 @@ a question is the expected number of labels that become right by the answer, ove
 are possible, with the groups where they are. (This is the expected error reduction of Roy and
 McCallum, 2001, of which a question's own share is the doubt in its label.)
 
-Questions are chosen one after the other; each is weighted as if those before it had been answered
+Questions are chosen one after the other; each is evaluated as if those before it had been answered
 with their likeliest label.
 
 Shapes: n samples, l classes that occur; groups are as many as classes.
@@ -23,18 +23,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fspll.rectifiers.assignment import PREFERENCE, SURE, matching_marginals, relative_weights
+from fspll.rectifiers.assignment import naming_marginals, naming_scores, set_log_likelihood
 
 OPEN = 0.98  # a group whose name is less sure than this may be worth a question
 LEAST_GAIN = 0.01  # labels more to expect right
 AT_MOST = 100  # questions
-_PER_GROUP = 2  # members of an open group that are weighted
+_PER_GROUP = 2  # members of an open group whose gains are computed
 _LEAST_ANSWER = 0.01  # probability from which an answer is considered
 _LEAST = 1e-12
 _ENTRIES_AT_ONCE = 1 << 22
 _MOST_ENTRIES = 1 << 25  # that the choice of a question may cost
 _ROUNDS = 100  # about so many passes over (l, l) entries find the names of the groups
-_NEWS = 1e-3  # a change of names by less than this changes no gain
+_LEAST_CHANGE = 1e-3  # a change of names by less than this changes no gain
 MOST_CLASSES = 256  # up to which groups are looked at
 
 
@@ -72,7 +72,7 @@ class Groups:
     by_place : float64 array of shape (n, l)
         Probability to belong to each group by place.
     member : float64 array of shape (n, l)
-        What groups are named by; see :class:`fspll.rectifiers.evidence.Explained`.
+        The same with what the candidates say; see :class:`fspll.rectifiers.Groups`.
     weight : float64 array of shape (n, l)
         Zero off the candidates; else the prior of a candidate over the mean prior of its set.
     """
@@ -117,57 +117,40 @@ def choose_questions(
 
 
 class _State:
-    """The beliefs after the questions so far, were they answered with the likeliest label."""
+    """The posterior after the questions so far, were they answered with the likeliest label."""
 
     def __init__(self, confidence: np.ndarray, groups: Groups) -> None:
         self.rows = np.flatnonzero((groups.weight > 0).sum(axis=1) > 1)  # the others are settled
         self.confidence = confidence.copy()
         self.place = torch.from_numpy(groups.by_place)
-        self.member = torch.from_numpy(groups.member).clamp(max=SURE)
+        self.member = torch.from_numpy(groups.member)
         self.weight = torch.from_numpy(groups.weight)
         self.group = groups.by_place.argmax(axis=1)
         self.asked = np.zeros(len(confidence), dtype=bool)
-        n_classes = groups.weight.shape[1]
-        self.identity = torch.eye(n_classes, dtype=torch.float64)
-        self.score = torch.zeros(n_classes, n_classes, dtype=torch.float64)
-        self._listen()
-        self.weighted: dict[int, float] = {}
-        self._believe()
+        self.n_classes = groups.weight.shape[1]
+        self.identity = torch.eye(self.n_classes, dtype=torch.float64)
+        candidates = self.weight > 0
+        self.score = naming_scores(self.member[None], candidates[None], self.weight[None])[0]
+        self.gains: dict[int, float] = {}
+        self.naming = torch.zeros_like(self.score)
+        self._update_posterior()
 
-    def _listen(self) -> None:
-        """Add up what all samples tell: as :meth:`_told`, label by label."""
-        width = (self.weight > 0).sum(dim=-1, keepdim=True)
-        lacks = ((1 - self.member) * width / self.weight.shape[1]).log()
-        self.score += lacks.sum(dim=0).unsqueeze(-1)
-        for label in range(self.weight.shape[1]):
-            rows = self.weight[:, label].nonzero().flatten()
-            holds = self.member[rows] * self.weight[rows, label, None] + lacks[rows].exp()
-            self.score[:, label] += (holds.log() - lacks[rows]).sum(dim=0)
-
-    def _told(self, row: int, weight: Tensor) -> Tensor:
+    def _log_likelihood(self, row: int, weight: Tensor) -> Tensor:
         """Log-likelihood of one sample's set, by group and label, (l, l)."""
-        member = self.member[row].unsqueeze(-1)
-        chance = float((weight > 0).sum()) / len(weight)
-        return (member * weight + (1 - member) * chance).log()
+        return set_log_likelihood(self.member[row], weight, self.n_classes)
 
-    def _naming(self, score: Tensor) -> Tensor:
-        """Return the probability that each group carries each label, (..., l, l)."""
-        marginals = matching_marginals(relative_weights(score))
-        return (1 - PREFERENCE) * marginals + PREFERENCE * self.identity
-
-    def _beliefs(self, naming: Tensor) -> Tensor:
+    def _posterior(self, naming: Tensor) -> Tensor:
         """Return the probability of every candidate of the ambiguous samples, (..., r, l)."""
         share = (self.place[self.rows] @ naming) * self.weight[self.rows]
         return share / share.sum(dim=-1, keepdim=True).clamp_min(_LEAST)
 
-    def _believe(self) -> None:
-        before = getattr(self, "naming", None)
-        self.naming = self._naming(self.score[None])[0]
-        if before is not None and float((self.naming - before).abs().max()) > _NEWS:
-            self.weighted.clear()
+    def _update_posterior(self) -> None:
+        before, self.naming = self.naming, naming_marginals(self.score[None])[0]
+        if float((self.naming - before).abs().max()) > _LEAST_CHANGE:
+            self.gains.clear()
         self.is_open = bool((self.naming.amax(dim=-1) < OPEN).any())
-        self.belief = self._beliefs(self.naming)
-        self.sure = self.belief.amax(dim=-1)
+        self.posterior = self._posterior(self.naming)
+        self.sure = self.posterior.amax(dim=-1)
 
     # ---------------------------------------------------------------- choosing
 
@@ -176,16 +159,16 @@ class _State:
         doubt = np.where(self.asked, 0.0, 1 - self.confidence)
         row = int(doubt.argmax())
         best = row, float(doubt[row])
-        for member in self._worth_weighing():
-            gain = self.weighted.get(member)
-            if gain is None:
-                gain = self.weighted[member] = self._gain(member)
+        for member in self._worth_evaluating():
+            if member not in self.gains:
+                self.gains[member] = self._gain(member)
+            gain = self.gains[member]
             # Equal gains go to the first, whatever rounding says.
             if gain > best[1] + 1e-9:
                 best = member, gain
         return best
 
-    def _worth_weighing(self) -> list[int]:
+    def _worth_evaluating(self) -> list[int]:
         """Return members of groups whose name is open, the surest members first."""
         open_groups = (self.naming.amax(dim=-1) < OPEN).nonzero().flatten().tolist()
         free = self.rows[~self.asked[self.rows]]
@@ -196,26 +179,27 @@ class _State:
             place = self.place[members, group].numpy().round(6)
             width = (self.weight[members] > 0).sum(dim=-1).numpy()
             chosen += members[np.lexsort((width, -place))][:_PER_GROUP].tolist()
-        n_classes = len(self.naming)
-        cost = 4 * n_classes * (len(self.rows) + _ROUNDS * n_classes)
+        cost = 4 * self.n_classes * (len(self.rows) + _ROUNDS * self.n_classes)
         return chosen[: max(2, _MOST_ENTRIES // cost)]
 
     def _gain(self, row: int) -> float:
         """Labels that are expected to become right by the answer for one sample."""
         at = int(np.searchsorted(self.rows, row))
-        share = self.belief[at]
+        share = self.posterior[at]
         answers = (share >= _LEAST_ANSWER).nonzero().flatten()
         chance = share[answers] / share[answers].sum()
-        before = self.score - self._told(row, self.weight[row])
-        scores = torch.stack([before + self._told(row, self.identity[c]) for c in answers])
+        before = self.score - self._log_likelihood(row, self.weight[row])
+        scores = torch.stack(
+            [before + self._log_likelihood(row, self.identity[c]) for c in answers]
+        )
         others = torch.ones(len(self.rows), dtype=torch.float64)
         others[at] = 0
         others[torch.from_numpy(self.asked[self.rows])] = 0
         now = float(self.sure @ others)
         then = 0.0
-        size = max(1, _ENTRIES_AT_ONCE // max(1, self.belief.numel()))
+        size = max(1, _ENTRIES_AT_ONCE // max(1, self.posterior.numel()))
         for part, weight in zip(scores.split(size), chance.split(size), strict=True):
-            sure = self._beliefs(self._naming(part)).amax(dim=-1)
+            sure = self._posterior(naming_marginals(part)).amax(dim=-1)
             then += float(weight @ (sure @ others))
         # An answer never misleads: less than nothing is an error of the approximate marginals.
         return 1 - float(self.confidence[row]) + max(0.0, then - now)
@@ -226,10 +210,11 @@ class _State:
         at = int(np.searchsorted(self.rows, row))
         # Where every name is settled, an answer that confirms one changes nothing else.
         if self.is_open and at < len(self.rows) and self.rows[at] == row:
-            label = int(self.belief[at].argmax())
-            self.score += self._told(row, self.identity[label]) - self._told(row, self.weight[row])
+            label = int(self.posterior[at].argmax())
+            self.score += self._log_likelihood(row, self.identity[label])
+            self.score -= self._log_likelihood(row, self.weight[row])
             was = self.sure.numpy()
-            self._believe()
+            self._update_posterior()
             # What was known before stays: the change is the model's, the level the labels' own.
             change = self.sure.numpy() - was
             level = self.confidence[self.rows] + change

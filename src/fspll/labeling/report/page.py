@@ -93,7 +93,7 @@ def _lead(result: Labeling) -> str:
         if len(result.classes) > 1
         else f"{counted(n, 'sample')} and one label: there was nothing to decide."
     ]
-    if result.rectifier == "evidence":
+    if result.calibrated:
         said.append(f"Expect {_about_right(result)} of the {n:,} labels to be right.")
     else:
         said.append(
@@ -122,7 +122,7 @@ def _figures(result: Labeling) -> list[tuple[str, str]]:
         (f"{n:,}", "sample" if n == 1 else "samples"),
         (f"{len(result.classes):,}", "class" if len(result.classes) == 1 else "classes"),
         (percent(result.expected_accuracy), "of the labels are expected to be right")
-        if result.rectifier == "evidence"
+        if result.calibrated
         else (f"{result.expected_accuracy:.2f}", "mean score of the labels"),
         (f"{sure:,}", f"labels at least {SURE:.0%} sure"),
         (f"{len(result.undecided):,}", "need a look"),
@@ -134,10 +134,10 @@ def _figures(result: Labeling) -> list[tuple[str, str]]:
 
 def _warning(result: Labeling) -> str | None:
     count = sum(one.kind == "contradiction" for one in result.undecided)
-    if not count or result.rectifier != "evidence":
+    if not count or not result.calibrated:
         return None
     return (
-        f"These figures take the candidate sets at their word. "
+        f"These figures assume that every candidate set contains the true label. "
         f"{counted(count, 'sample looks', 'samples look')} as if the true label were missing from "
         f"the set; each where it is makes one label more wrong than expected."
     )
@@ -148,7 +148,7 @@ def _warning(result: Labeling) -> str | None:
 
 def _after_answers(result: Labeling) -> str:
     """Return what to expect after some answers, where probabilities say it."""
-    if result.rectifier != "evidence" or not result.review:
+    if not result.calibrated or not result.review:
         return ""
     few = result.review[: min(5, len(result.review))]
     then = f" After {counted(len(few), 'answer')} expect {percent(few[-1].right_after)} right"

@@ -19,7 +19,7 @@ _KINDS = {
         "from their set, or the encoder sees something else than people do. Look at each: an "
         "answer outside the candidates is accepted. (The label given is still one of the set.)",
     ),
-    "twins": (
+    "inseparable": (
         ("has labels that always come together", "have labels that always come together"),
         "Labels that always come together",
         "No sample has one of these labels without the other, so the data cannot say which is "
