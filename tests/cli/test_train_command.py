@@ -290,6 +290,10 @@ def test_the_demo_overwrites_no_model(run, tmp_path):
     expected = f"error: {tmp_path / 'mine'} holds a trained model already; choose another folder"
     assert (code, output, errors) == (2, "", expected)
     assert (tmp_path / "mine" / "model.safetensors").read_bytes() == b"precious"
+    (tmp_path / "file").write_text("mine")
+    code, told, complaints = run("demo", "--steps", 2, "--out", tmp_path / "file")
+    expected = f"error: {tmp_path / 'file'} is a file; training needs a folder to write to"
+    assert (code, told, complaints) == (2, "", expected)
 
 
 @pytest.mark.usefixtures("_few_classes")

@@ -28,11 +28,13 @@ def demo(
     from fspll.experiments.comparison import compare
     from fspll.experiments.evaluation import METHODS
     from fspll.metalearning import TrainingPlan, train
-    from fspll.metalearning.trainer import MODEL
+    from fspll.metalearning.trainer import MODEL, check_folder
     from fspll.tasks import TaskSettings
 
-    if folder is not None and (folder / MODEL).exists():
-        raise InputError(f"{folder} holds a trained model already; choose another folder")
+    if folder is not None:
+        check_folder(folder)
+        if (folder / MODEL).exists():
+            raise InputError(f"{folder} holds a trained model already; choose another folder")
     keep_freed_memory()
     out.print("Drawing characters: 20 people, 400 characters to learn from and 200 new ones ...")
     known, new = load_glyphs(400, split="train"), load_glyphs(200, split="test")
