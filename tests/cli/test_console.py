@@ -34,7 +34,9 @@ def command():
         ("leave them out with skip_bad=True", "leave them out with --skip-bad"),
         ("say where: file=COLUMN", "say where: --file COLUMN"),
         ("the library's own: classes=...", "the library's own: classes=..."),
-        ("an equation: encoding=3", "an equation: encoding=3"),
+        ("encoding = 3 is too many", "--encoding 3 is too many"),
+        ("picture=True", "--file"),
+        ("skip_bad + encoding = 9", "skip_bad + encoding = 9"),
         ("no_encoding='x'", "no_encoding='x'"),
     ],
 )

@@ -127,8 +127,8 @@ def test_from_training_to_evaluation(run, tmp_path):
     [
         ("--methods PN,KNN", "method must be one of PN, FsPLL-nM, FsPLL, Evidence, PL-AGGD"),
         ("--n-way five", "--n-way takes whole numbers such as 5,10,20, not 'five'"),
-        ("--n-shot 7", "n_shot = 7 leaves no query: a class of glyphs/test has 7"),
-        ("--n-way 5,30", "n_way = 30 but glyphs/test has 8 classes"),
+        ("--n-shot 7", "--n-shot 7 leaves no query: a class of glyphs/test has 7"),
+        ("--n-way 5,30", "--n-way 30 but glyphs/test has 8 classes"),
         ("--against KNN", "nothing evaluated is called 'KNN'; there are mine:PN, mine:FsPLL-nM,"),
         ("--save rows.txt", "results are written as .csv, .json, .md, not rows.txt"),
     ],

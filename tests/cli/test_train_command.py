@@ -90,7 +90,7 @@ def test_another_plan_is_refused_and_restart_helps(run, tmp_path):
     code, output, errors = run("train", "--out", tmp_path, *SMALL, "--seed", 1)
     assert (code, output) == (2, "")
     assert errors == (
-        f"error: {tmp_path / 'state.safetensors'} belongs to a run with seed = 0, not 1; choose "
+        f"error: {tmp_path / 'state.safetensors'} belongs to a run with --seed 0, not 1; choose "
         "another folder, or start over with --restart"
     )
     assert run("train", "--out", tmp_path, *SMALL, "--seed", 1, "--restart")[0] == 0
@@ -117,12 +117,12 @@ def test_an_interrupt_is_answered_with_130(run, tmp_path, monkeypatch):
         ("--r 1,two", "--r takes whole numbers such as 5,10,20, not '1,two'"),
         ("--regime protonet", "there is no regime 'protonet'; known are fspll, fspll-nm, pn, "),
         ("--dataset cifar", "there is no data set 'cifar'; known are glyphs, omniglot, "),
-        ("--meta-batch 3", "tasks_per_step = 3 does not divide n_tasks = 4"),
+        ("--meta-batch 3", "--meta-batch 3 does not divide --tasks 4"),
         ("--optimizer lbfgs", "optimizer must be one of adam, sgd, not 'lbfgs'"),
-        ("--n-way 30", "n_way = 30 but the data set has 12 classes"),
+        ("--n-way 30", "--n-way 30 but the data set has 12 classes"),
         ("--n-query 7", "n_shot + n_query = 9 but class 'alphabet000/character01' has 8 samples"),
         ("--patience 2", "patience needs held_out classes to compare the epochs on"),
-        ("--held-out 2", "held_out = 2 keeps 2 classes aside, but a score on tasks of r = 1"),
+        ("--held-out 2", "--held-out 2 keeps 2 classes aside, but a score on tasks of --r 1"),
         ("--device tpu", "device must be 'auto', 'cpu', 'cuda', 'cuda:<number>' or 'mps', not"),
         ("--architecture vgg", "no architecture is called 'vgg'; there are 'conv4', 'resnet12',"),
     ],
@@ -291,9 +291,9 @@ def test_the_demo_overwrites_no_model(run, tmp_path):
     assert (code, output, errors) == (2, "", expected)
     assert (tmp_path / "mine" / "model.safetensors").read_bytes() == b"precious"
     (tmp_path / "file").write_text("mine")
-    code, told, complaints = run("demo", "--steps", 2, "--out", tmp_path / "file")
+    code, output, errors = run("demo", "--steps", 2, "--out", tmp_path / "file")
     expected = f"error: {tmp_path / 'file'} is a file; training needs a folder to write to"
-    assert (code, told, complaints) == (2, "", expected)
+    assert (code, output, errors) == (2, "", expected)
 
 
 @pytest.mark.usefixtures("_few_classes")

@@ -19,12 +19,17 @@ from rich.progress import (
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
 
+# A sum such as "n_shot + n_query = 20" is no argument.
+_VALUE = r"""True\b|'[^']*'|"[^"]*"|\.\.\.|[A-Z]+\b|[0-9.]+\b"""
+_ARGUMENT = re.compile(rf"(?<!\+ )\b(\w+) ?= ?({_VALUE})")
+
 
 def with_option_names(message: str, command: Any) -> str:
     """Name the options of a command where a message names arguments of the library.
 
-    ``encoding='utf-16'`` becomes ``--encoding 'utf-16'`` and ``restart=True`` ``--restart``, if the
-    command has such an option. A group of commands has the options of all of them.
+    ``encoding='utf-16'`` becomes ``--encoding 'utf-16'``, ``n_way = 30`` becomes ``--n-way 30`` and
+    ``restart=True`` becomes ``--restart``, if the command has such an option: one of that name, or
+    one whose Python parameter has it. A group of commands has the options of all of them.
 
     Parameters
     ----------
@@ -33,13 +38,12 @@ def with_option_names(message: str, command: Any) -> str:
     command : click.Command
     """
     commands = [command, *getattr(command, "commands", {}).values()]
-    options = {
-        name.removeprefix("--").replace("-", "_"): name
-        for one in commands
-        for parameter in one.params
-        for name in parameter.opts
-        if name.startswith("--")
-    }
+    options: dict[str, str] = {}
+    for parameter in (parameter for one in commands for parameter in one.params):
+        for option in parameter.opts:
+            if option.startswith("--"):
+                options.setdefault(parameter.name, option)
+                options[option.removeprefix("--").replace("-", "_")] = option
 
     def named(match: re.Match[str]) -> str:
         option = options.get(match[1])
@@ -47,7 +51,7 @@ def with_option_names(message: str, command: Any) -> str:
             return match[0]
         return option if match[2] == "True" else f"{option} {match[2]}"
 
-    return re.sub(r"""\b(\w+)=(True\b|'[^']*'|"[^"]*"|\.\.\.|[A-Z]+\b)""", named, message)
+    return _ARGUMENT.sub(named, message)
 
 
 def progress_bar(*, percent: bool = False) -> Progress:

@@ -28,11 +28,13 @@ def train(
     n_query: int | None = typer.Option(
         None, help="Queries per class; by default 15, or 1 when nothing is learned from them."
     ),
-    tasks: int = typer.Option(100, help="Tasks per epoch (T)."),
+    n_tasks: int = typer.Option(100, "--tasks", help="Tasks per epoch (T)."),
     epochs: int = typer.Option(20, help="Rounds over the tasks."),
     fresh: bool = typer.Option(False, help="Draw new tasks every epoch instead of the same T."),
     update: str = typer.Option("task", help="One step per task or per epoch: task | epoch."),
-    meta_batch: int = typer.Option(1, help="Tasks per step with --update task."),
+    tasks_per_step: int = typer.Option(
+        1, "--meta-batch", help="Tasks per step with --update task."
+    ),
     optimizer: str = typer.Option("adam", help="adam or sgd."),
     learning_rate: float = typer.Option(1e-3, help="Learning rate of the optimizer."),
     halve_every: int = typer.Option(20, help="Epochs between halvings of the rate; 0 never."),
@@ -71,10 +73,10 @@ def train(
         n_query=_queries(regime) if n_query is None else n_query,
         r=tuple(numbers(r, "--r")),
         p=p,
-        n_tasks=tasks,
+        n_tasks=n_tasks,
         fresh=fresh,
         epochs=epochs,
-        tasks_per_step=tasks if update == "epoch" else meta_batch,
+        tasks_per_step=n_tasks if update == "epoch" else tasks_per_step,
         optimizer=optimizer,
         learning_rate=learning_rate,
         halve_every=halve_every,
