@@ -10,12 +10,13 @@ import torch
 
 from fspll._common.errors import InputError
 from fspll._common.registry import Registry
+from fspll.candidates import Observed
 from fspll.metalearning import REGIMES, Regime, TrainingPlan
 from fspll.metalearning import regimes as objectives
 from fspll.metalearning.maml import MAMLLearner
 from fspll.metalearning.plan import DEFAULT
 from fspll.metalearning.prototypes import PrototypeLearner, View, solve
-from fspll.rectifiers import FsPLLRule, rectify
+from fspll.rectifiers import EvidenceRule, FsPLLRule, rectify
 from fspll.rectifiers.equations import METRICS
 from fspll.tasks import TaskSettings, TaskSource
 
@@ -145,6 +146,19 @@ def test_pn_weights_candidates_equally_and_fspll_rectifies(embedded):
         assert (found - equal).abs().max() > 0.1
     losses = [loss_and_gradient(name, embedded, TASK)[0].item() for name in WITH_PROTOTYPES]
     assert len({round(loss, 5) for loss in losses}) == len(WITH_PROTOTYPES)
+
+
+def test_any_rectifier_may_weight_the_candidates(embedded):
+    """Where it has no weights of its own for prototypes, its confidence is taken."""
+    regime = Regime("candidates", "none", objectives.leave_one_out, lambda plan: EvidenceRule())
+    moving = embedded.clone().requires_grad_()
+    found = solved(regime, moving)
+    expected = EvidenceRule().fit(embedded[:12], Observed(torch.as_tensor(TASK.candidates)))
+    assert expected.weights is None
+    torch.testing.assert_close(found.confidence, expected.confidence, check_dtype=False)
+    assert not found.confidence.requires_grad
+    (gradient,) = torch.autograd.grad(regime.objective(found), moving)
+    assert gradient.abs().max() > 0
 
 
 @pytest.mark.parametrize("metric", METRICS)

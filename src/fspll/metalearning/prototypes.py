@@ -13,10 +13,11 @@ import torch
 from torch import Tensor, nn
 
 from fspll._common.errors import InputError
+from fspll.candidates import Observed
 from fspll.embeddings import network_for_images
 from fspll.metalearning import REGIMES, objectives
 from fspll.metalearning.plan import TrainingPlan
-from fspll.rectifiers import FsPLLRule, rectify
+from fspll.rectifiers import Rectifier
 from fspll.rectifiers.equations import class_prototypes, distances
 from fspll.tasks import Tasks
 
@@ -92,19 +93,23 @@ class Solved(NamedTuple):
         )
 
 
-def solve(view: View, rectifier: FsPLLRule | None, metric: str) -> Solved:
-    """Rectify the support's confidence and compute the prototypes, Eq. (1) to (3).
+def solve(view: View, rectifier: Rectifier | None, metric: str) -> Solved:
+    """Rectify the support's confidence and compute the prototypes, Eq. (1).
 
     Parameters
     ----------
     view : View
-    rectifier : FsPLLRule, optional
+    rectifier : Rectifier, optional
         None gives every candidate the same weight.
     metric : {"euclidean", "sqeuclidean"}
     """
     labels = view.support_labels
     if rectifier is not None and bool((labels.sum(dim=-1) > 1).any()):
-        confidence = rectify(view.support, labels, rectifier).confidence.to(view.support.dtype)
+        with torch.no_grad():
+            fitted = rectifier.fit(view.support.detach(), Observed(labels))
+        weights = fitted.confidence if fitted.weights is None else fitted.weights
+        assert isinstance(weights, Tensor)  # sparse only where there are very many samples
+        confidence = weights.to(view.support.dtype)
     else:  # with sets of one, Eq. (3) would only blur the class means
         confidence = labels.to(view.support.dtype)
     return Solved(

@@ -21,7 +21,7 @@ from fspll.metalearning import objectives
 from fspll.metalearning.maml import MAMLLearner
 from fspll.metalearning.plan import TrainingPlan
 from fspll.metalearning.prototypes import Learner, PrototypeLearner, Solved
-from fspll.rectifiers import FsPLLRule
+from fspll.rectifiers import FsPLLRule, Rectifier
 from fspll.tasks import Tasks
 
 SUPPORT_LABELS = ("candidates", "precise")
@@ -65,7 +65,7 @@ class Regime:
     support: str
     query: str
     objective: Callable[..., Tensor]
-    rectifier: Callable[[TrainingPlan], FsPLLRule] | None = None
+    rectifier: Callable[[TrainingPlan], Rectifier] | None = None
     learner: type[Learner] = PrototypeLearner
     reads_queries: bool = True
     about: str = ""

@@ -93,6 +93,9 @@ class Fitted(ABC):
         How many neighbors of a sample were used.
     trace : Trace, optional
         When it was asked for.
+    weights : Tensor of shape (..., n, l), optional
+        How much each sample counts in each prototype, where that is not its confidence: the
+        paper's Q is not normalized. Meta-training takes prototypes with these weights.
     """
 
     confidence: Tensor | sparse.csr_array
@@ -100,6 +103,7 @@ class Fitted(ABC):
     present: Tensor
     n_neighbors: int = 0
     trace: Trace | None = None
+    weights: Tensor | None = None
 
     @abstractmethod
     def predict_proba(self, queries: Tensor) -> Tensor:

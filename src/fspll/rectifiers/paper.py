@@ -97,6 +97,7 @@ class FsPLLRule(Rectifier):
             present=found.present,
             n_neighbors=resolve_neighbors(self.n_neighbors, observed),
             trace=None if found.history is None else Trace(*found.history),
+            weights=found.confidence,
             metric=self.metric,
         )
 

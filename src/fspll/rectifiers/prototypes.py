@@ -123,6 +123,7 @@ class PrototypeRectifier(Rectifier):
             prototypes=prototypes,
             present=mask.any(dim=-2),
             trace=kept,
+            weights=weights,
             metric=self.metric,
         )
 
