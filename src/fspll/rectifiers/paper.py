@@ -41,6 +41,7 @@ from fspll.rectifiers.equations import (
 from fspll.rectifiers.prototypes import (
     ManyClassesModel,
     PrototypeModel,
+    PrototypeRectifier,
     restore_prototypes,
     shares,
 )
@@ -134,44 +135,19 @@ class FsPLLRule(Rectifier):
 
 
 @dataclass(frozen=True)
-class EqualWeights(Rectifier):
-    """No rectification: all candidates of a sample weigh the same, as in prototypical networks.
-
-    Attributes
-    ----------
-    metric : {"euclidean", "sqeuclidean"}
-        Distance to the prototypes.
-    """
-
-    metric: str = "euclidean"
+class EqualWeights(PrototypeRectifier):
+    """No rectification: all candidates of a sample weigh the same, as in prototypical networks."""
 
     name = "none"
     handles_many = True
 
-    def __post_init__(self) -> None:
-        check_metric(self.metric)
-
-    @property
-    def _rule(self) -> FsPLLRule:
-        return FsPLLRule(n_iterations=0, metric=self.metric)
-
-    def fit_tasks(self, embeddings: Tensor, observed: Observed, *, trace: bool = False) -> Fitted:
-        """Compute the plain prototypes."""
-        return self._rule.fit_tasks(embeddings, observed, trace=trace)
+    def candidate_weights(self, embeddings: Tensor, mask: Tensor, prior: Tensor | None) -> Tensor:
+        """Return one for every candidate."""
+        return mask.to(embeddings.dtype)
 
     def fit_many(self, embeddings: np.ndarray, observed: Observed) -> Fitted:
         """Compute the plain prototypes of many samples."""
-        return self._rule.fit_many(embeddings, observed)
-
-    def restore(
-        self,
-        tensors: Mapping[str, Tensor],
-        about: Mapping[str, Any],
-        candidates: Candidates,
-        confidence: np.ndarray | sparse.csr_array,
-    ) -> Fitted:
-        """Read the prototypes of a model file."""
-        return restore_prototypes(tensors, candidates, confidence, self.metric)
+        return FsPLLRule(0, n_iterations=0, metric=self.metric).fit_many(embeddings, observed)
 
 
 class History(NamedTuple):

@@ -113,9 +113,11 @@ class PrototypeRectifier(Rectifier):
         mask = observed.mask(embeddings.device)
         check_task(embeddings, mask)
         prior = observed.prior(embeddings.device) if self.uses_votes else None
+        e = embeddings.detach()
+        e = e.to(torch.promote_types(e.dtype, torch.float32))
         with torch.no_grad():
-            weights = self.candidate_weights(embeddings.detach(), mask, prior).to(embeddings) * mask
-            prototypes = class_prototypes(embeddings.detach(), weights)
+            weights = self.candidate_weights(e, mask, prior).to(e) * mask
+            prototypes = class_prototypes(e, weights)
         confidence = shares(weights)
         kept = Trace(confidence[None], prototypes[None]) if trace and mask.ndim == 2 else None
         return PrototypeModel(
