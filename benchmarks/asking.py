@@ -26,8 +26,7 @@ import torch
 
 from fspll import __version__
 from fspll.datasets import load_mini_imagenet, load_omniglot
-from fspll.embeddings import Encoder, load_embedding
-from fspll.experiments.features import embed_images
+from fspll.embeddings import embed_images, load_embedding
 from fspll.labeling import Labeling, label
 from fspll.tasks import TaskSettings, TaskSource
 
@@ -127,7 +126,6 @@ def main() -> None:
         data, encoder = load_omniglot("test", root=args.root), load_embedding("omniglot-conv4")
     else:
         data, encoder = load_mini_imagenet("test", root=args.root), load_embedding("photos")
-    assert isinstance(encoder, Encoder)
     features = embed_images(encoder, data).numpy()
     rows = []
     for n_way, n_shot, r in SETTINGS[args.data]:

@@ -14,7 +14,7 @@ import argparse
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -22,9 +22,8 @@ from fspll import __version__
 from fspll._common.files import write_beside
 from fspll.baselines import PALOC
 from fspll.datasets import load_omniglot
-from fspll.embeddings import Encoder, load_embedding
+from fspll.embeddings import embed_images, load_embedding
 from fspll.experiments.baselines import BASELINES
-from fspll.experiments.features import embed_images
 from fspll.tasks import TaskSettings, TaskSource
 
 PATH = Path(__file__).parents[1] / "results" / "baselines-few-shot.json"
@@ -59,7 +58,7 @@ def main() -> None:
     if PATH.exists() and json.loads(PATH.read_text())["setting"] == setting:
         report = json.loads(PATH.read_text())
     data = load_omniglot("train")
-    network = cast(Encoder, load_embedding("omniglot-conv4"))
+    network = load_embedding("omniglot-conv4")
     rows = embed_images(network, data).numpy().astype(np.float64)
     for name in METHODS:
         for r in (1, 2, 3):

@@ -24,11 +24,10 @@ from fspll import __version__
 from fspll._common.files import user_cache_dir
 from fspll.datasets import ImageSet, load_mini_imagenet, load_omniglot
 from fspll.diagnosis import ceiling
-from fspll.embeddings import Encoder, load_embedding
+from fspll.embeddings import Encoder, embed_images, load_embedding
 from fspll.experiments import evaluation
 from fspll.experiments.corruption import Corruption
 from fspll.experiments.evaluation import METHODS, Scores, score_tasks
-from fspll.experiments.features import embed_images
 from fspll.experiments.reproduce.published import omniglot as printed
 from fspll.experiments.statistics import signed_rank_p, summarize
 from fspll.rectifiers import assignment, evidence, pairwise, paper
@@ -126,9 +125,7 @@ def run_omniglot(args: argparse.Namespace) -> None:
 
 
 def load_network(run: Path) -> Encoder:
-    encoder = load_embedding(run / "model.safetensors")
-    assert isinstance(encoder, Encoder)
-    return encoder
+    return load_embedding(run / "model.safetensors")
 
 
 def omniglot_row(
@@ -239,9 +236,7 @@ def run_stress(args: argparse.Namespace) -> None:
 
 def photo_features(root: Path) -> tuple[torch.Tensor, ImageSet]:
     data = load_mini_imagenet("test", root=root)
-    encoder = load_embedding("efficientnet-lite0")
-    assert isinstance(encoder, Encoder)
-    return embed_images(encoder, data), data
+    return embed_images("efficientnet-lite0", data), data
 
 
 def one_by_one(

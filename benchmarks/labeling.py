@@ -17,9 +17,8 @@ import numpy as np
 import torch
 
 from fspll.datasets import load_mini_imagenet
-from fspll.embeddings import load_embedding
+from fspll.embeddings import embed_images
 from fspll.experiments.baselines import BASELINES
-from fspll.experiments.features import embed_images
 from fspll.experiments.statistics import signed_rank_p, summarize
 from fspll.labeling import label
 from fspll.tasks import TaskSettings, TaskSource
@@ -46,7 +45,7 @@ def measure(root: Path, n_tasks: int) -> dict[str, dict[str, list[float]]]:
     )
     shares: dict[str, dict[str, list[float]]] = done.get("shares", {})
     data = load_mini_imagenet("test", root=root)
-    features = embed_images(load_embedding("photos"), data).numpy()
+    features = embed_images("photos", data).numpy()
     for n_way, r in SETTINGS:
         setting = TaskSettings(n_way, N_SHOT, 0, r)
         tasks = TaskSource(data.labels, setting, 0, data.class_names).batch(range(n_tasks))

@@ -292,7 +292,7 @@ TABLE = {
     ),
     "unknown embedding": (
         two_rows(["a", "b"], embedding="resnet-9000"),
-        "no embedding is called 'resnet-9000'; the packaged models are: ...",
+        "there is no encoder 'resnet-9000'; known are ...",
     ),
     "a class for an embedding": (
         two_rows(["a", "b"], embedding=dict),

@@ -626,7 +626,7 @@ REFUSED = {
         GOOD_X,
         GOOD_Y,
         InputError,
-        "no embedding is called 'resnet-9000'; the packaged models are",
+        "there is no encoder 'resnet-9000'; known are",
     ),
 }
 

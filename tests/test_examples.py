@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fspll.cli.main import main
-from fspll.embeddings.text import find_weights
+from fspll.embeddings.encoders.text import missing_package
 
 PAGES = sorted((Path(__file__).parents[1] / "docs" / "examples").glob("*.md"))
 BLOCK = re.compile(r"^```([\w ]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -43,7 +43,7 @@ def test_the_page_shows_what_happens(page, tmp_path, monkeypatch, capsys):
     for kind, content in BLOCK.findall(page.read_text(encoding="utf-8")):
         language, _, needs = kind.partition(" ")
         assert language in ("", "python", "console")
-        skipped = needs == "extra" and find_weights() is None
+        skipped = needs == "extra" and missing_package() is not None
         if language:
             assert not printed, "the page does not show what the code above prints"
         if language == "python":

@@ -25,7 +25,7 @@ from fspll.candidates.estimators import (
     score_predictions,
 )
 from fspll.candidates.observed import Observed
-from fspll.embeddings import Embedding, load_embedding
+from fspll.embeddings import Encoder, load_embedding
 from fspll.modelfile import SHORTCUTS, StoredClassifier
 from fspll.rectifiers import Fitted, Rectifier, is_large, make_rectifier
 from fspll.rectifiers.base import to_tensor
@@ -316,7 +316,7 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
                     )
         return make_rectifier(self.rectifier, given)
 
-    def load_encoder(self) -> Embedding:
+    def load_encoder(self) -> Encoder:
         """Return what embeds samples; it is loaded once per ``embedding`` and ``device``.
 
         Only where ``embedding`` is not None.

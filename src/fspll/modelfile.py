@@ -18,12 +18,9 @@ from scipy import sparse
 from torch import Tensor
 
 from fspll._common.arguments import check_probability, is_integer
-from fspll._common.devices import choose_device
 from fspll._common.errors import (
     CheckpointError,
     FsPLLError,
-    InputError,
-    InputTypeError,
     MissingPackageError,
 )
 from fspll._common.stored_arrays import (
@@ -39,16 +36,7 @@ from fspll._common.tensorfiles import FileFormat
 from fspll._common.version import __version__
 from fspll.candidates import Candidates
 from fspll.candidates.labels import as_classes
-from fspll.embeddings import (
-    PHOTOS,
-    Embedding,
-    Encoder,
-    PhotoEncoder,
-    describe_network,
-    load_embedding,
-    network_from_tensors,
-    network_to_tensors,
-)
+from fspll.embeddings import NetworkEncoder, describe_encoder, restore_encoder
 from fspll.rectifiers import Fitted, Rectifier, make_rectifier
 from fspll.rectifiers.registry import restore_rectifier
 
@@ -123,35 +111,14 @@ def save(stored: StoredClassifier, path: Path | str) -> None:
     if about:
         metadata["state"] = about
     if stored.embedding is not None:
-        network, metadata["embedding"] = _describe_encoder(stored.embedding)
+        network, metadata["embedding"] = describe_encoder(stored.embedding)
         tensors |= {_NETWORK + name: tensor for name, tensor in network.items()}
     version = 3 if given or about else 1 if dense else 2
     replace(FORMAT, version=version).write(path, tensors, metadata)
 
 
-def _describe_encoder(encoder: Embedding) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    described: dict[str, Any] = {"name": encoder.name, "network": None}
-    # Its weights are in a package, so the name will do.
-    if isinstance(encoder, PhotoEncoder) and encoder.name == PHOTOS:
-        described["installed"] = True
-    if isinstance(encoder, Encoder) and _can_be_saved(encoder):
-        tensors, described["network"] = network_to_tensors(
-            encoder.network, encoder.input_spec, encoder.metadata.get("training")
-        )
-        return tensors, described
-    return {}, described
-
-
 def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _can_be_saved(encoder: Encoder) -> bool:
-    try:
-        describe_network(encoder.network)
-    except InputTypeError:  # a network of the user's own: like a function, it is passed again
-        return False
-    return True
 
 
 # -------------------------------------------------------------------- reading
@@ -185,7 +152,8 @@ def _restore(
         parameters["rectifier"] = rectifier
     stored = _object(metadata, "embedding") if metadata["embedding"] is not None else None
     if embedding is None and stored is not None:
-        embedding = _restore_encoder(tensors, stored, parameters["device"], source)
+        own = {n.removeprefix(_NETWORK): t for n, t in tensors.items() if n.startswith(_NETWORK)}
+        embedding = restore_encoder(own, stored, parameters["device"], source)
     classes = _read_classes(metadata["classes"], metadata["classes_dtype"])
     candidates = _read_candidates(tensors, classes)
     n_neighbors = metadata["n_neighbors"]
@@ -200,7 +168,7 @@ def _restore(
         rectifier.restore(tensors, about, candidates, confidence), n_neighbors=n_neighbors
     )
     width = model.prototypes.shape[-1]
-    if isinstance(embedding, Encoder):
+    if isinstance(embedding, NetworkEncoder):
         given = getattr(embedding.network, "n_features", width)
         require(
             given == width,
@@ -239,28 +207,6 @@ def _object(metadata: dict[str, Any], name: str) -> dict[str, Any]:
     value = metadata[name]
     require(isinstance(value, dict), f"its {name} is no JSON object")
     return dict(value)
-
-
-def _restore_encoder(
-    tensors: dict[str, Tensor], stored: dict[str, Any], device: str, source: str
-) -> Embedding:
-    name, described = stored["name"], stored["network"]
-    require(isinstance(name, str), "the name of its embedding is no text")
-    try:
-        target = choose_device(device)
-    except InputError:  # saved on another machine
-        target = choose_device("auto")
-    if stored.get("installed") is True:
-        require(name == PHOTOS, f"no package is known for its embedding {name!r}")
-        return load_embedding(name, target)
-    if described is None:
-        raise CheckpointError(
-            f"{source} was saved with an embedding of your own ({name}), which a file cannot "
-            f"hold; pass it again: FsPLLClassifier.load({source!r}, embedding=...)"
-        )
-    own = {n.removeprefix(_NETWORK): t for n, t in tensors.items() if n.startswith(_NETWORK)}
-    network, input_spec = network_from_tensors(own, described, source=source)
-    return Encoder(network, input_spec, name, device=target, metadata=described)
 
 
 def _read_classes(names: Any, dtype: Any) -> np.ndarray:

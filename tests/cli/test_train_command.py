@@ -124,7 +124,7 @@ def test_an_interrupt_is_answered_with_130(run, tmp_path, monkeypatch):
         ("--patience 2", "patience needs held_out classes to compare the epochs on"),
         ("--held-out 2", "--held-out 2 keeps 2 classes aside, but a score on tasks of --r 1"),
         ("--device tpu", "device must be 'auto', 'cpu', 'cuda', 'cuda:<number>' or 'mps', not"),
-        ("--architecture vgg", "no architecture is called 'vgg'; there are 'conv4', 'resnet12',"),
+        ("--architecture vgg", "there is no architecture 'vgg'"),
     ],
 )
 def test_bad_options_give_one_sentence(run, tmp_path, options, message):

@@ -16,11 +16,10 @@ from fspll.embeddings import (
     InputSpec,
     build_network,
     load_checkpoint,
-    network_from_tensors,
-    network_to_tensors,
     read_metadata,
     save_checkpoint,
 )
+from fspll.embeddings.checkpoints import network_from_tensors, network_to_tensors
 
 SPEC = InputSpec(size=16, channels=1, polarity="bright-ink")
 TRAINING = {"regime": "FsPLL+", "n_way": 30, "learning_rate": 0.001, "tasks": [1, 2]}
@@ -152,7 +151,7 @@ DAMAGES = {
     ),
     "unknown architecture": (
         lambda p: rewrite(p, architecture="vit"),
-        "cannot be built: no architecture is called 'vit'",
+        "cannot be built: there is no architecture 'vit'",
     ),
     "other architecture": (
         lambda p: rewrite(p, architecture="resnet12", settings={}),

@@ -11,15 +11,16 @@ from torch import nn
 from fspll._common.devices import choose_device
 from fspll._common.errors import CheckpointError, InputError, InputTypeError
 from fspll.embeddings import (
+    ENCODERS,
     Conv4,
-    Embedding,
     Encoder,
     InputSpec,
-    available_models,
+    NetworkEncoder,
     build_network,
     load_embedding,
     save_checkpoint,
 )
+from fspll.embeddings.registry import packaged_networks
 
 SPEC = InputSpec(16, 1, "bright-ink")
 
@@ -38,7 +39,7 @@ def network(images):
 
 
 def test_batch_size_changes_nothing(network, images):
-    encoder = Encoder(network, SPEC, device="cpu")
+    encoder = NetworkEncoder(network, SPEC, device="cpu")
     whole = encoder.encode(images)
     assert whole.shape == (11, 8)
     assert whole.dtype == np.float32
@@ -55,7 +56,7 @@ def test_the_network_is_left_as_it_was(network, images):
     flags = [module.training for module in network.modules()]
     statistics = network.blocks[0][1].running_mean.clone()
     state = torch.random.get_rng_state()
-    Encoder(network, SPEC, device="cpu").encode(images)
+    NetworkEncoder(network, SPEC, device="cpu").encode(images)
     assert [module.training for module in network.modules()] == flags
     assert torch.equal(network.blocks[0][1].running_mean, statistics)
     assert torch.equal(torch.random.get_rng_state(), state)
@@ -67,18 +68,20 @@ def test_the_flags_come_back_after_an_error_too(network):
     X = np.zeros((11, 16, 16))
     X[9] = np.nan
     with pytest.raises(InputError, match="picture 9 holds NaN"):
-        Encoder(network, SPEC, device="cpu").encode(X, batch_size=4)
+        NetworkEncoder(network, SPEC, device="cpu").encode(X, batch_size=4)
     assert network.training
 
 
 def test_progress_counts_samples(network, images):
     seen = []
-    Encoder(network, SPEC, device="cpu").encode(images, 4, progress=lambda *now: seen.append(now))
+    NetworkEncoder(network, SPEC, device="cpu").encode(
+        images, 4, progress=lambda *now: seen.append(now)
+    )
     assert seen == [(4, 11), (8, 11), (11, 11)]
 
 
 def test_polarity_is_passed_on(network, images):
-    encoder = Encoder(network, SPEC, device="cpu")
+    encoder = NetworkEncoder(network, SPEC, device="cpu")
     told = encoder.encode(images, polarity="dark-ink")
     inverted = encoder.encode(255 - images, polarity="bright-ink")
     np.testing.assert_allclose(told, inverted, atol=1e-5)
@@ -87,24 +90,23 @@ def test_polarity_is_passed_on(network, images):
 def test_a_checkpoint_gives_the_same_features(tmp_path, network, images):
     path = tmp_path / "letters.safetensors"
     save_checkpoint(path, network, input_spec=SPEC, training={"regime": "PN"})
-    expected = Encoder(network, SPEC, device="cpu").encode(images)
+    expected = NetworkEncoder(network, SPEC, device="cpu").encode(images)
     for spec in (path, str(path)):
         encoder = load_embedding(spec, device="cpu")
-        assert isinstance(encoder, Embedding)
+        assert isinstance(encoder, Encoder)
         assert encoder.name == "letters"
         assert encoder.metadata["training"] == {"regime": "PN"}
         assert np.array_equal(encoder.encode(images), expected)
 
 
 def test_packaged_models_go_by_name(tmp_path, network, images, monkeypatch):
-    monkeypatch.setattr("fspll.embeddings.encoder.WEIGHTS", tmp_path)
-    monkeypatch.setattr("fspll.embeddings.photos.find_weights", lambda: None)
-    assert available_models() == {}
+    assert packaged_networks(tmp_path) == {}
     save_checkpoint(tmp_path / "b.safetensors", network, input_spec=SPEC)
     save_checkpoint(tmp_path / "a.safetensors", network, input_spec=SPEC)
-    assert list(available_models()) == ["a", "b"]
+    monkeypatch.setattr(ENCODERS, "_things", packaged_networks(tmp_path))
+    assert ENCODERS.names() == ["a", "b"]
     assert load_embedding("b", device="cpu").encode(images).shape == (11, 8)
-    with pytest.raises(InputError, match=r"called 'c'; the packaged models are: a, b; the path"):
+    with pytest.raises(InputError, match=r"no encoder 'c'; known are a, b; the path of a"):
         load_embedding("c")
 
 
@@ -186,7 +188,7 @@ def test_a_function_gets_all_samples_as_they_are():
     texts = ["a", "bbb"]
     encoder = load_embedding(lambda X: [[len(text), 1] for text in X])
     assert encoder.name == "<lambda>"
-    assert isinstance(encoder, Embedding)
+    assert isinstance(encoder, Encoder)
     found = encoder.encode(texts)
     assert found.dtype == np.float32
     assert np.array_equal(found, [[1, 1], [3, 1]])
@@ -212,7 +214,7 @@ def test_what_a_function_may_not_return(result, message):
 
 
 def test_an_embedding_stays_itself(network):
-    encoder = Encoder(network, SPEC)
+    encoder = NetworkEncoder(network, SPEC)
     assert load_embedding(encoder) is encoder
 
 
@@ -226,7 +228,7 @@ def test_what_is_no_embedding():
 @pytest.mark.parametrize("batch_size", [0, -1, 2.5, None])
 def test_bad_batch_sizes(network, images, batch_size):
     with pytest.raises(InputError, match="batch_size of encode must be a whole number"):
-        Encoder(network, SPEC).encode(images, batch_size)
+        NetworkEncoder(network, SPEC).encode(images, batch_size)
 
 
 def test_devices(monkeypatch):

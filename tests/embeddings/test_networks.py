@@ -136,8 +136,8 @@ def test_description_builds_the_same_network(network):
 @pytest.mark.parametrize(
     ("architecture", "settings", "message"),
     [
-        ("conv5", {}, r"no architecture is called 'conv5'; there are 'conv4', 'resnet12'"),
-        (4, {}, r"no architecture is called 4"),
+        ("conv5", {}, r"there is no architecture 'conv5'"),
+        (4, {}, r"there is no architecture 4"),
         ("conv4", {"depth": 4}, r"no setting 'depth'; it has 'in_channels', 'width', 'size'"),
         ("conv4", {"size": 15}, r"size of conv4 must be a whole number of 16 or more, not 15"),
         ("conv4", {"width": 0}, r"width of conv4 must be a whole number of 1 or more, not 0"),
@@ -157,7 +157,7 @@ def test_an_architecture_is_given_the_size_of_images_where_it_depends_on_it():
     assert conv4.settings == same.settings
     assert all(map(torch.equal, conv4.state_dict().values(), same.state_dict().values()))
     assert network_for_images("resnet12", 2, 33, widths=[4]).settings["in_channels"] == 2
-    with pytest.raises(InputError, match="no architecture is called 'vgg'"):
+    with pytest.raises(InputError, match="there is no architecture 'vgg'"):
         network_for_images("vgg", 1, 28)
 
 

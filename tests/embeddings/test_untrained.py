@@ -57,5 +57,5 @@ def test_a_network_without_statistics(drawings):
 
 
 def test_refused(drawings):
-    with pytest.raises(InputError, match="no architecture is called 'conv9'"):
+    with pytest.raises(InputError, match="there is no architecture 'conv9'"):
         untrained_encoder("conv9", drawings, SPEC)

@@ -13,7 +13,7 @@ from scipy import stats
 
 from fspll._common.errors import InputError
 from fspll.datasets import ImageSet
-from fspll.embeddings import Encoder, InputSpec, build_network
+from fspll.embeddings import InputSpec, NetworkEncoder, build_network
 from fspll.experiments.comparison import Row, compare, settings_grid
 from fspll.experiments.evaluation import METHODS, score_maml, score_tasks
 from fspll.experiments.statistics import signed_rank_p, summarize
@@ -40,7 +40,7 @@ def data():
 
 def encoder(name="one", seed=0, architecture="conv4", **options):
     network = build_network(architecture, seed=seed, width=4, size=16).eval()
-    return Encoder(network, SPEC, name, device="cpu", **options)
+    return NetworkEncoder(network, SPEC, name, device="cpu", **options)
 
 
 # -------------------------------------------------------------------- rows

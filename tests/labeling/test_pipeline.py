@@ -223,7 +223,7 @@ def test_texts_go_to_any_function(annotate):
     [
         ({}, {}, "say what turns the samples into features"),
         ({}, {"encoder": "features"}, "needs vectors, but the annotations have none"),
-        ({"features": np.ones((2, 2))}, {"encoder": "nothing"}, "no embedding is called 'nothing'"),
+        ({"features": np.ones((2, 2))}, {"encoder": "nothing"}, "there is no encoder 'nothing'"),
         (
             {"texts": ("a", "b")},
             {"encoder": "omniglot-conv4", "standardize": True},

@@ -32,7 +32,7 @@ from fspll.tasks import TaskSettings
         ({"inner_steps": 0}, "inner_steps must be a whole number of 1 or more, not 0"),
         ({"learning_rate": 0.0}, "learning_rate must be a number above 0, not 0.0"),
         ({"learning_rate": float("nan")}, "learning_rate must be a number above 0, not nan"),
-        ({"architecture": "vgg"}, "no architecture is called 'vgg'; there are 'conv4', 'resnet12'"),
+        ({"architecture": "vgg"}, "there is no architecture 'vgg'; known are conv4, resnet12, "),
         ({"inner_rate": float("inf")}, "inner_rate must be a number above 0, not inf"),
         ({"optimizer": "rmsprop"}, "optimizer must be one of adam, sgd, not 'rmsprop'"),
         ({"patience": 2}, "patience needs held_out classes to compare the epochs on"),

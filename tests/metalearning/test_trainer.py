@@ -19,7 +19,7 @@ from safetensors.torch import load_file
 from fspll._common.errors import CheckpointError, DataError, InputError, TaskError
 from fspll.datasets import ImageSet, load_glyphs
 from fspll.embeddings import (
-    Encoder,
+    NetworkEncoder,
     checkpoints,
     image_tensor,
     load_checkpoint,
@@ -117,7 +117,7 @@ def test_it_learns_from_candidate_sets_alone(tmp_path):
     assert trained.finished
     found = load_checkpoint(trained.model)
     before = accuracy(untrained_encoder("conv4", known.images, found.input_spec, size=16), new)
-    after = accuracy(Encoder(found.network, found.input_spec), new)
+    after = accuracy(NetworkEncoder(found.network, found.input_spec), new)
     assert before < 0.75
     assert after > before + 0.1
 
@@ -602,7 +602,7 @@ def test_refused_calls(tmp_path):
     assert (tmp_path / "file").read_text() == "mine"
     with pytest.raises(InputError, match="save_every must be a whole number of 1 or more, not 0"):
         train(DATA, PLAN, tmp_path, save_every=0)
-    with pytest.raises(InputError, match="no architecture is called 'conv5'"):
+    with pytest.raises(InputError, match="there is no architecture 'conv5'"):
         train(DATA, replace(PLAN, architecture="conv5"), tmp_path)
 
 

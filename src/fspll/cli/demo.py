@@ -24,7 +24,7 @@ def demo(
     from fspll._common.devices import keep_freed_memory
     from fspll.cli.progress import TrainingBar
     from fspll.datasets import load_glyphs
-    from fspll.embeddings import Encoder, load_embedding
+    from fspll.embeddings import load_embedding
     from fspll.experiments.comparison import compare
     from fspll.experiments.evaluation import METHODS
     from fspll.metalearning import TrainingPlan, train
@@ -48,7 +48,6 @@ def demo(
         if trained.model is None:
             raise KeyboardInterrupt
         encoder = load_embedding(trained.model)
-    assert isinstance(encoder, Encoder)
     settings = [TaskSettings(n_way, 5, 15, r=r) for n_way in (5, 20) for r in (1, 2, 3)]
     with progress_bar() as progress:
         line = progress.add_task("solving new tasks", total=len(settings))

@@ -9,7 +9,6 @@ import typer
 from rich.box import SIMPLE
 from rich.table import Table
 
-from fspll._common.errors import InputTypeError
 from fspll.cli.console import err, out, progress_bar
 from fspll.cli.options import DataSetName, Root, numbers
 
@@ -81,13 +80,11 @@ def evaluate(
 
 
 def _load(path: Path) -> Encoder:
-    from fspll.embeddings import Encoder, available_models, load_embedding
+    from fspll.embeddings import ENCODERS, load_embedding
     from fspll.metalearning.trainer import MODEL
 
-    packaged = not path.exists() and str(path) in available_models()
-    encoder = load_embedding(str(path) if packaged else (path / MODEL if path.is_dir() else path))
-    if not isinstance(encoder, Encoder):
-        raise InputTypeError(f"{path} does not hold a network")
+    named = not path.exists() and str(path) in ENCODERS
+    encoder = load_embedding(str(path) if named else (path / MODEL if path.is_dir() else path))
     if path.name == MODEL or path.is_dir():
         encoder.name = (path if path.is_dir() else path.parent).resolve().name
     return encoder

@@ -120,12 +120,12 @@ def _predict(
     import numpy as np
 
     from fspll.cli.label import encoding_bar
-    from fspll.embeddings import Standardize, encode_cached
+    from fspll.embeddings import encode_cached
 
     encoder = None if classifier.embedding is None else classifier.load_encoder()
-    scales = encoder is not None and isinstance(getattr(encoder, "network", None), Standardize)
-    if is_vectors != (encoder is None or scales):
-        takes = "vectors (--features FILE)" if encoder is None or scales else "pictures or texts"
+    takes_vectors = encoder is None or encoder.modality == "vector"
+    if is_vectors != takes_vectors:
+        takes = "vectors (--features FILE)" if takes_vectors else "pictures or texts"
         raise InputError(f"this model was made from {takes}; give it samples of that kind")
     if is_vectors:
         chances = classifier.predict_proba(samples)

@@ -20,8 +20,8 @@ from torch import Tensor, nn
 from fspll._common.errors import CheckpointError, InputError
 from fspll._common.tensorfiles import FileFormat, as_json, plain
 from fspll._common.version import __version__
-from fspll.embeddings.architectures import build_network, describe_network
 from fspll.embeddings.inputs import InputSpec
+from fspll.embeddings.networks.architectures import build_network, describe_network
 
 FORMAT = FileFormat("fspll-embedding", version=1, noun="an embedding")
 

@@ -1,6 +1,6 @@
 """What a network wants its pictures to be, and how any picture becomes that.
 
-Shapes: n pictures, C channels, S pixels a side.
+Shapes: n pictures, C channels, S pixels per side.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class InputSpec:
     Attributes
     ----------
     size : int
-        S, pixels a side; pictures are resized to a square.
+        S, pixels per side; pictures are resized to a square.
     channels : {1, 3}
         Gray or RGB.
     polarity : {None, "bright-ink", "dark-ink"}

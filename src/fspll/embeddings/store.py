@@ -1,4 +1,4 @@
-"""Features of samples in one SQLite file an encoder, under the user's cache folder.
+"""Features in one SQLite file per encoder, under the user's cache folder.
 
 Whatever happens to the file costs time, never a result: a damaged one is made anew, one that cannot
 be read or written is done without, and every row carries a check sum.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 import time
+import zlib
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -18,8 +19,10 @@ import numpy as np
 
 from fspll._common.files import user_cache_dir
 
+_LAYOUT = 2  # of a cache file
 MOST_BYTES = 1 << 30  # of features in one file
 MOST_FILES = 20  # encoders whose features are kept
+_DAY = 86_400  # seconds
 _WAIT = 10.0  # seconds for another run that writes to the same file
 
 
@@ -31,12 +34,13 @@ class FeatureStore:
 
     @classmethod
     @contextmanager
-    def open(cls, identity: str | None) -> Iterator[FeatureStore]:
+    def open(cls, fingerprint: str | None) -> Iterator[FeatureStore]:
         """Open the file of an encoder; None stands for one that is not cached."""
-        if identity is None:
+        if fingerprint is None:
             yield cls(None, None)
             return
-        path = user_cache_dir() / "samples" / f"{identity}.sqlite"
+        name = hashlib.blake2b(f"{_LAYOUT} {fingerprint}".encode(), digest_size=16).hexdigest()
+        path = user_cache_dir() / "features" / f"{name}.sqlite"
         connection = _connect(path)
         if connection is None:
             yield cls(None, None)
@@ -47,7 +51,7 @@ class FeatureStore:
             store.trim()
 
     def find(self, keys: list[bytes]) -> dict[bytes, np.ndarray]:
-        """Return the features of the samples that are known."""
+        """Return the features that are known, each as a flat float32 array."""
         found: dict[bytes, np.ndarray] = {}
         if self.connection is None:
             return found
@@ -60,9 +64,10 @@ class FeatureStore:
                 if vector is not None:
                     found[key] = vector
             now = int(time.time())
-            with self.connection:
+            with self.connection:  # once a day, because it writes the whole row anew
                 self.connection.executemany(
-                    "UPDATE features SET used = ? WHERE key = ?", [(now, key) for key in found]
+                    "UPDATE features SET used = ? WHERE key = ? AND used < ?",
+                    [(now, key, now - _DAY) for key in found],
                 )
         except sqlite3.OperationalError:  # locked for long, or a disk that is full or read-only
             pass
@@ -79,7 +84,8 @@ class FeatureStore:
         rows = []
         for key, vector in vectors.items():
             blob = np.ascontiguousarray(vector, dtype="<f4").tobytes()
-            rows.append((key, blob, _check_sum(key, blob), now))
+            if len(blob) <= MOST_BYTES // 2:  # SQLite holds no value of more than 1e9 bytes
+                rows.append((key, now, _check_sum(key, blob), blob))
         try:
             with self.connection:
                 self.connection.executemany(
@@ -133,10 +139,11 @@ def _connect(path: Path) -> sqlite3.Connection | None:
             connection.execute("PRAGMA synchronous = NORMAL")
             with connection:
                 connection.execute(
+                    # The vector last: what stands behind a large value is slow to get at.
                     "CREATE TABLE IF NOT EXISTS features "
-                    "(key BLOB PRIMARY KEY, vector BLOB, check_sum BLOB, used INTEGER)"
+                    "(key BLOB PRIMARY KEY, used INTEGER, check_sum INTEGER, vector BLOB)"
                 )
-                connection.execute("SELECT key, vector, check_sum, used FROM features LIMIT 1")
+                connection.execute("SELECT key, used, check_sum, vector FROM features LIMIT 1")
             return connection
         except sqlite3.OperationalError as error:
             _close(connection)
@@ -169,8 +176,8 @@ def _age(path: Path) -> float:
         return float("inf")
 
 
-def _check_sum(key: bytes, blob: bytes) -> bytes:
-    return hashlib.blake2b(key + blob, digest_size=8).digest()
+def _check_sum(key: bytes, blob: bytes) -> int:
+    return zlib.crc32(blob, zlib.crc32(key))
 
 
 def _checked(key: bytes, blob: Any, check_sum: Any) -> np.ndarray | None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from fspll._common.errors import InputError
 from fspll.datasets import ImageSet
-from fspll.embeddings import Conv4Classifier, Encoder
+from fspll.embeddings import Conv4Classifier, Encoder, embed_images, load_embedding
 from fspll.experiments.baselines import BASELINES, score_baseline
 from fspll.experiments.evaluation import METHODS, Scores, score_maml, score_tasks
-from fspll.experiments.features import embed_images
 from fspll.experiments.statistics import signed_rank_p, summarize
 from fspll.tasks import TaskSettings, TaskSource
 
@@ -61,7 +61,7 @@ def settings_grid(
 
 
 def compare(
-    encoders: Sequence[Encoder],
+    encoders: Sequence[Any],
     data: ImageSet,
     settings: Sequence[TaskSettings],
     methods: Sequence[str],
@@ -76,7 +76,7 @@ def compare(
 
     Parameters
     ----------
-    encoders : sequence of Encoder
+    encoders : sequence of Encoder, or of what :func:`~fspll.embeddings.load_embedding` takes
         MAML networks are adapted to each task; other networks embed the data once.
     data : ImageSet
         The meta-test classes.
@@ -96,13 +96,12 @@ def compare(
     unknown = [name for name in methods if name not in known]
     if unknown:
         raise InputError(f"method must be one of {', '.join(known)}, not {unknown[0]!r}")
+    encoders = [load_embedding(encoder) for encoder in encoders]
     keys = _keys(encoders, methods)
     if against is not None:
         _find(against, keys)  # before hours of work, not after
     features = {
-        id(encoder): embed_images(encoder, data)
-        for encoder in encoders
-        if not isinstance(encoder.network, Conv4Classifier)
+        id(encoder): embed_images(encoder, data) for encoder in encoders if not _is_maml(encoder)
     }
     rows: list[Row] = []
     for done, setting in enumerate(settings, start=1):
@@ -132,7 +131,11 @@ def compare(
     return rows
 
 
-def _keys(encoders: Sequence[Encoder], methods: Sequence[str]) -> list[tuple[str, str]]:
+def _is_maml(encoder: Encoder) -> bool:
+    return isinstance(getattr(encoder, "network", None), Conv4Classifier)
+
+
+def _keys(encoders: Sequence[Any], methods: Sequence[str]) -> list[tuple[str, str]]:
     """Return (checkpoint, method) of everything that will be evaluated."""
     names = [encoder.name for encoder in encoders]
     twice = {name for name in names if names.count(name) > 1}
@@ -141,7 +144,7 @@ def _keys(encoders: Sequence[Encoder], methods: Sequence[str]) -> list[tuple[str
     return [
         (encoder.name, method)
         for encoder in encoders
-        for method in (["MAML"] if isinstance(encoder.network, Conv4Classifier) else methods)
+        for method in (["MAML"] if _is_maml(encoder) else methods)
     ]
 
 

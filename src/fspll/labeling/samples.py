@@ -12,16 +12,8 @@ import numpy as np
 
 from fspll._common.errors import DataError, InputError
 from fspll.annotations.samples import Annotations
-from fspll.embeddings import (
-    Embedding,
-    FunctionEncoder,
-    Unreadable,
-    encode_cached,
-    load_embedding,
-    standardizer,
-)
-from fspll.embeddings.cached import complaint
-from fspll.embeddings.text import TextEncoder
+from fspll.embeddings import Encoder, Unreadable, encode_cached, load_embedding, standardizer
+from fspll.embeddings.features import unreadable_message
 
 FEATURES = "features"  # the name of no encoder: vectors as they are
 _SHOWN = 3
@@ -37,7 +29,7 @@ class Prepared:
     features : array of shape (n, m)
     kept : int array of shape (n,)
         Their rows among the annotations.
-    encoder : Embedding or None
+    encoder : Encoder or None
         What makes such features of new samples; None when these are vectors as they are.
     name : str
         The encoder's, for people.
@@ -47,7 +39,7 @@ class Prepared:
 
     features: np.ndarray
     kept: np.ndarray
-    encoder: Embedding | None
+    encoder: Encoder | None
     name: str
     pictures: tuple[Path, ...] | None = None
     unreadable: list[Unreadable] | None = None
@@ -74,8 +66,8 @@ def prepare(
     loaded = load_embedding(encoder, device)
     paths = None
     missing: dict[int, str] = {}
-    own = isinstance(loaded, FunctionEncoder)  # takes texts as well as anything
-    if isinstance(loaded, TextEncoder) or (own and data.texts is not None and images is None):
+    takes_any = loaded.modality is None and data.texts is not None and images is None
+    if loaded.modality == "text" or takes_any:
         samples: list[Any] = list(_texts(data))
     elif data.features is not None and data.files is None and images is None:
         samples = list(data.features)
@@ -88,9 +80,9 @@ def prepare(
     if bad and not skip_bad:
         # Those that are there may be damaged as well: one message for all.
         bad += _damaged(loaded, samples, readable, names, cache, progress)
-        raise DataError(complaint(sorted(bad, key=lambda one: one.index), len(samples)))
+        raise DataError(unreadable_message(sorted(bad, key=lambda one: one.index), len(samples)))
     if not readable:
-        raise DataError(complaint(bad, len(samples)))
+        raise DataError(unreadable_message(bad, len(samples)))
     found = encode_cached(
         loaded,
         [samples[row] for row in readable],
@@ -151,7 +143,7 @@ def _called(data: Annotations, row: int, paths: list[Path] | None) -> str:
 
 
 def _damaged(
-    encoder: Embedding,
+    encoder: Encoder,
     samples: list[Any],
     rows: list[int],
     names: list[str],

@@ -10,10 +10,8 @@ from typing import Any
 from fspll._common.errors import DataError
 from fspll.annotations.writing import join_candidates, write_table
 from fspll.classifier import FsPLLClassifier
-from fspll.embeddings import TEXT, load_embedding
 from fspll.labeling.report import write_report
 from fspll.labeling.result import Labeling
-from fspll.modelfile import FORMAT
 
 LABELS, REVIEW, ANSWERS, MODEL, REPORT = (
     "labels.csv",
@@ -115,9 +113,4 @@ def load_model(path: Path | str, *, encoder: Any = None, device: str = "auto") -
     path = Path(path)
     if path.is_dir():
         path = path / MODEL
-    if encoder is None:
-        _, metadata = FORMAT.read(path, with_tensors=False)
-        stored = metadata.get("embedding")
-        if isinstance(stored, dict) and stored.get("name") == TEXT and not stored.get("network"):
-            encoder = load_embedding(TEXT, device)  # its weights are in a package
     return FsPLLClassifier.load(path, embedding=encoder)

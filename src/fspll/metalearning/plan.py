@@ -7,7 +7,7 @@ from typing import Any
 
 from fspll._common.arguments import check_choice, check_count, check_positive
 from fspll._common.errors import InputError
-from fspll.embeddings import find_architecture
+from fspll.embeddings import ARCHITECTURES
 from fspll.metalearning import REGIMES
 from fspll.rectifiers.equations import check_metric
 from fspll.tasks import TaskSettings
@@ -92,7 +92,7 @@ class TrainingPlan:
         REGIMES.get(self.regime)
         object.__setattr__(self, "regime", REGIMES.find(self.regime))
         check_metric(self.metric)
-        find_architecture(self.architecture)
+        ARCHITECTURES.get(self.architecture)
         if not isinstance(self.r, tuple) or not self.r:
             raise InputError(f"r must be a tuple of numbers of extra labels, not {self.r!r}")
         for r in self.r:

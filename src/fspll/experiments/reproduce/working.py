@@ -20,13 +20,11 @@ import torch
 from torch import Tensor
 
 from fspll._common.devices import keep_freed_memory
-from fspll._common.errors import DataError
 from fspll.diagnosis import ceiling
-from fspll.embeddings import Encoder, InputSpec, load_embedding
-from fspll.embeddings.untrained import untrained_encoder
+from fspll.embeddings import InputSpec, NetworkEncoder, embed_images, untrained_encoder
+from fspll.embeddings.registry import load_network
 from fspll.experiments.baselines import BASELINES, score_baseline
 from fspll.experiments.evaluation import METHODS, PrototypeMethod, Scores, score_maml, score_tasks
-from fspll.experiments.features import embed_images
 from fspll.experiments.reproduce.jobs import NetworkJob, ScoreJob
 from fspll.metalearning.trainer import MODEL, train
 from fspll.tasks import Tasks, TaskSource
@@ -129,7 +127,7 @@ def _features(job: NetworkJob, out: Path) -> Tensor:
 
 
 @lru_cache(maxsize=4)
-def _encoder(job: NetworkJob, out: Path) -> Encoder:
+def _encoder(job: NetworkJob, out: Path) -> NetworkEncoder:
     if job.plan is None:
         data = job.source.load("train")
         gray = data.images.ndim == 3
@@ -144,7 +142,4 @@ def _encoder(job: NetworkJob, out: Path) -> Encoder:
             in_channels=channels,
             size=size,
         )
-    encoder = load_embedding(job.folder(out) / MODEL)
-    if not isinstance(encoder, Encoder):
-        raise DataError(f"{job.folder(out) / MODEL} does not hold a network")
-    return encoder
+    return load_network(job.folder(out) / MODEL)

@@ -6,7 +6,7 @@ modules pass over them many times. Three facts spare most of that:
 - with a positive scale, normalizing commutes with the maximum: pool first, normalize a quarter;
 - the sums that batch norm's gradient needs run over the pooled positions only, because the gradient
   is zero elsewhere;
-- what is left on the large map is one affine function of the map a channel.
+- what is left on the large map is one affine function of the map per channel.
 
 Shapes: n images, C channels, H x W pixels.
 """
@@ -41,7 +41,7 @@ class _NormPoolReLU(torch.autograd.Function):
         grad = grad * (out > 0)
         d_offset = grad.sum(dim=(0, 2, 3))
         d_scale = (grad * normal).sum(dim=(0, 2, 3))
-        # With x^ = (x - mean) rstd, M values a channel and g the gradient after the pooling:
+        # With x^ = (x - mean) rstd, M values per channel and g the gradient after the pooling:
         # dx = scale rstd (g at the maxima - d_offset / M - x^ d_scale / M), affine in x.
         factor = scale * rstd
         count = x.numel() / x.shape[1]

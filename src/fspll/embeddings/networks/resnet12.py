@@ -1,6 +1,6 @@
 """ResNet-12: the larger network of the few-shot literature.
 
-Shapes: n images, C channels, S pixels a side, m features.
+Shapes: n images, C channels, S pixels per side, m features.
 """
 
 from __future__ import annotations

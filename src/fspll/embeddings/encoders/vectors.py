@@ -1,22 +1,22 @@
-"""Feature vectors on one scale, as an embedding that can be saved with a classifier.
+"""Feature vectors on one scale, as an encoder that can be saved with a classifier.
 
 Shapes: n samples, m features.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from fspll._common.arguments import check_count
-from fspll.embeddings.encoder import Encoder
+from fspll.embeddings.encoders.network import NetworkEncoder
 
 
 class Standardize(nn.Module):
-    """Take the mean off every feature and divide it by its deviation.
+    """Take the mean off every feature and divide it by its standard deviation.
 
     Parameters
     ----------
@@ -24,7 +24,8 @@ class Standardize(nn.Module):
         m. Until they are set, means are 0 and scales 1.
     """
 
-    architecture = "standardize"
+    architecture: ClassVar[str] = "standardize"
+    modality: ClassVar[str] = "vector"
     mean: Tensor
     scale: Tensor
 
@@ -41,12 +42,12 @@ class Standardize(nn.Module):
         return {"n_features": self.n_features}
 
     def forward(self, features: Tensor) -> Tensor:
-        """Return (n, m) features of mean 0 and deviation 1, were they those it was made from."""
+        """Return (n, m) features, of mean 0 and standard deviation 1 on those it was made from."""
         return ((features.to(self.mean.dtype) - self.mean) / self.scale).to(features.dtype)
 
 
-def standardizer(features: np.ndarray) -> Encoder:
-    """Return an embedding that brings features like these to mean 0 and deviation 1.
+def standardizer(features: np.ndarray) -> NetworkEncoder:
+    """Return an encoder that brings features like these to mean 0 and standard deviation 1.
 
     A feature that never changes is left at its distance from the mean.
 
@@ -59,11 +60,10 @@ def standardizer(features: np.ndarray) -> Encoder:
     >>> standardizer(np.array([[1.0, 5.0], [3.0, 5.0]])).encode(np.array([[5.0, 5.0]])).tolist()
     [[3.0, 0.0]]
     """
-    values = np.asarray(features, dtype=np.float64)
-    network = Standardize(values.shape[1])
-    deviation = values.std(axis=0)
-    # What rounding leaves of a constant is no deviation.
-    constant = deviation <= 1e-12 * np.abs(values).max(axis=0)
-    network.mean.copy_(torch.from_numpy(values.mean(axis=0)))
-    network.scale.copy_(torch.from_numpy(np.where(constant, 1.0, deviation)))
-    return Encoder(network.eval(), None, Standardize.architecture, device="cpu")
+    from sklearn.preprocessing import StandardScaler
+
+    scaler = StandardScaler().fit(np.asarray(features, dtype=np.float64))
+    network = Standardize(scaler.n_features_in_)
+    network.mean.copy_(torch.from_numpy(scaler.mean_))
+    network.scale.copy_(torch.from_numpy(scaler.scale_))
+    return NetworkEncoder(network.eval(), None, Standardize.architecture, device="cpu")

@@ -1,6 +1,6 @@
-"""Conv4: the small convolutional network of the few-shot literature.
+"""Conv4: the small convolutional network of the few-shot literature, and with a head for MAML.
 
-Shapes: n images, C channels, S pixels a side, m features.
+Shapes: n images, C channels, S pixels per side, m features.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from fspll._common.arguments import check_count
 from fspll._common.errors import InputError
-from fspll.embeddings.normpool import NormPoolReLU
+from fspll.embeddings.networks.normpool import NormPoolReLU
 
 N_BLOCKS = 4
 
@@ -31,7 +31,7 @@ class Conv4(nn.Module):
     - the convolutions have no bias, because the batch norm behind them subtracts it again (in eval
       mode too, as soon as the running mean has taken the bias in);
     - batch norm and ReLU act after the max-pool, where a quarter of the values is left: the maximum
-      commutes with every non-decreasing function (:mod:`fspll.embeddings.normpool`);
+      commutes with every non-decreasing function (:mod:`fspll.embeddings.networks.normpool`);
     - weights and maps are kept in the channels-last memory format.
 
     Before any training, batch norm's running statistics are 0 and 1, so an untrained network in
@@ -44,7 +44,7 @@ class Conv4(nn.Module):
     width : int, default=64
         Filters of every block.
     size : int, default=28
-        Pixels a side of the square input, at least 16 so that four poolings leave a pixel.
+        Pixels per side of the square input, at least 16 so that four poolings leave a pixel.
 
     Attributes
     ----------
@@ -80,6 +80,47 @@ class Conv4(nn.Module):
             )
         images = images.contiguous(memory_format=torch.channels_last)
         return self.blocks(images).flatten(1)
+
+
+class Conv4Classifier(nn.Module):
+    """Conv4 features and one linear layer to ``n_way`` scores: what MAML adapts to each task.
+
+    Batch norm always uses the statistics of the batch at hand, in training and in test, as in C.
+    Finn, P. Abbeel and S. Levine, "Model-Agnostic Meta-Learning for Fast Adaptation of Deep
+    Networks" (2017): the queries of a task are normalized together.
+
+    Parameters
+    ----------
+    in_channels, width, size : int
+        As for :class:`Conv4`.
+    n_way : int, default=5
+        Classes per task.
+
+    Examples
+    --------
+    >>> Conv4Classifier(n_way=3)(torch.zeros(2, 1, 28, 28)).shape
+    torch.Size([2, 3])
+    """
+
+    architecture: ClassVar[str] = "conv4-classifier"
+
+    def __init__(
+        self, in_channels: int = 1, width: int = 64, size: int = 28, n_way: int = 5
+    ) -> None:
+        super().__init__()
+        check_count(f"n_way of {self.architecture}", n_way, 1)
+        self.embedding = Conv4(in_channels, width, size)
+        for module in self.embedding.modules():
+            if isinstance(module, nn.BatchNorm2d):
+                module.track_running_stats = False
+                module.running_mean = module.running_var = module.num_batches_tracked = None
+        self.n_features = self.embedding.n_features
+        self.settings: dict[str, Any] = {**self.embedding.settings, "n_way": n_way}
+        self.head = nn.Linear(self.n_features, n_way)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return scores (n, n_way) of images (n, C, S, S)."""
+        return self.head(self.embedding(images))
 
 
 def _block(before: int, after: int) -> nn.Sequential:

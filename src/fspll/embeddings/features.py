@@ -1,0 +1,255 @@
+"""Encode samples once: the one cache of features, by an encoder's fingerprint and by content.
+
+One file per encoder under the user's cache folder holds the features of samples one by one, and
+those of whole image sets in blocks. The same picture under another name is found again; a changed
+picture, or another network, is not mistaken for it. The cache is a convenience: whatever happens to
+its file costs time, never a result.
+
+Shapes: n samples, m features.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fspll._common.errors import DataError, InputError, InputTypeError
+from fspll.datasets import ImageSet
+from fspll.embeddings.encoders.base import Encoder, Progress
+from fspll.embeddings.registry import load_embedding
+from fspll.embeddings.store import FeatureStore
+
+AT_A_TIME = 32  # samples between two reports of progress
+# Images per block of a whole set. Encoders take them in batches of 256 or of a divisor, so that a
+# set gives the same features to the last bit however much of it was found in the cache.
+BLOCK = 256
+_SHOWN = 5  # unreadable samples in a message
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """A sample that could not be encoded.
+
+    Attributes
+    ----------
+    index : int
+        Its row in X.
+    name : str
+        What to call it in messages.
+    reason : str
+        What is wrong with it.
+    """
+
+    index: int
+    name: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.reason}"
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """Features of the samples that could be read.
+
+    Attributes
+    ----------
+    features : float32 array of shape (n, m)
+    kept : int array of shape (n,)
+        The rows of X that they belong to, in order.
+    unreadable : list of Unreadable
+        The other rows of X.
+    n_cached : int
+        How many were found in the cache.
+    """
+
+    features: np.ndarray
+    kept: np.ndarray
+    unreadable: list[Unreadable]
+    n_cached: int
+
+
+def encode_cached(
+    encoder: Any,
+    X: Sequence[Any],
+    *,
+    names: Sequence[str] | None = None,
+    skip_bad: bool = False,
+    cache: bool = True,
+    progress: Progress | None = None,
+) -> Encoded:
+    """Encode samples in batches, taking what an earlier run has encoded from the cache.
+
+    Parameters
+    ----------
+    encoder : Encoder, or what :func:`load_embedding` takes
+        Without a fingerprint, as a network or function of the user's own is, it is not cached.
+    X : sequence of n samples
+        Paths of pictures, texts (for an encoder of texts), PIL images or arrays.
+    names : sequence of str, optional
+        What to call the samples in messages; by default their paths or rows.
+    skip_bad : bool, default=False
+        Leave unreadable samples out, instead of raising an error that names them.
+    cache : bool, default=True
+        Whether to use the cache.
+    progress : callable, optional
+        Called as ``progress(done, total)``; total counts all samples.
+
+    Raises
+    ------
+    DataError
+        When samples cannot be read and ``skip_bad`` is False, or none can be read at all.
+
+    Examples
+    --------
+    >>> pictures = [np.zeros((28, 28), dtype=np.uint8)] * 3
+    >>> encode_cached("omniglot-conv4", pictures, cache=False).features.shape
+    (3, 64)
+    """
+    encoder = load_embedding(encoder)
+    samples = list(X)
+    if not samples:
+        raise InputError("there is nothing to encode; at least one sample is needed")
+    if names is None:
+        names = [_display_name(sample, row) for row, sample in enumerate(samples)]
+    fingerprint = encoder.fingerprint if cache else None
+    keys: list[bytes | None] = [None] * len(samples)
+    if fingerprint is not None:
+        keys = [_sample_key(sample, encoder.modality) for sample in samples]
+    bad: dict[int, str] = {}
+    with FeatureStore.open(fingerprint) as store:
+        found = store.find([key for key in keys if key is not None])
+        rows = [row for row, key in enumerate(keys) if key is None or key not in found]
+        if progress is not None:
+            progress(len(samples) - len(rows), len(samples))
+        fresh: dict[int, np.ndarray] = {}
+        size = AT_A_TIME if encoder.per_sample else max(1, len(rows))
+        for start in range(0, len(rows), size):
+            done = _encode(encoder, samples, rows[start : start + size], bad)
+            fresh |= done
+            store.keep({key: done[row] for row in done if (key := keys[row]) is not None})
+            if progress is not None:
+                left = max(0, len(rows) - start - size)
+                progress(len(samples) - left, len(samples))
+    unreadable = [Unreadable(row, names[row], reason) for row, reason in sorted(bad.items())]
+    if unreadable and (not skip_bad or len(unreadable) == len(samples)):
+        raise DataError(unreadable_message(unreadable, len(samples)))
+    kept = np.array([row for row in range(len(samples)) if row not in bad])
+    chosen = [fresh[row] if row in fresh else found[keys[row] or b""] for row in kept]
+    widths = {len(vector) for vector in chosen}
+    if len(widths) > 1:
+        raise InputError(f"the embedding {encoder.name!r} gives {sorted(widths)} features")
+    return Encoded(np.stack(chosen), kept, unreadable, len(samples) - len(rows))
+
+
+def embed_images(encoder: Any, data: ImageSet, progress: Progress | None = None) -> Tensor:
+    """Return the features of every image of a data set, of shape (n, m).
+
+    A second evaluation of the same network starts at once, and one that was interrupted goes on.
+
+    Parameters
+    ----------
+    encoder : Encoder, or what :func:`load_embedding` takes
+    data : ImageSet
+    progress : callable, optional
+        Called as ``progress(done, total)``.
+    """
+    encoder = load_embedding(encoder)
+    if encoder.modality not in ("image", None):
+        raise InputError(f"{encoder.name!r} is an encoder of {encoder.modality}s, not of images")
+    images = data.images
+    spec = getattr(encoder, "input_spec", None)
+    # What every image set of characters has.
+    polarity = "bright-ink" if spec is not None and spec.polarity else "auto"
+    size = BLOCK if encoder.per_sample else len(images)
+    features = np.empty((len(images), 0), dtype=np.float32)
+    with FeatureStore.open(encoder.fingerprint) as store:
+        for start in range(0, len(images), size):
+            block = images[start : start + size]
+            key = _array_key(f"images {polarity}", block)
+            found = store.find([key]).get(key)
+            if found is None or found.size % len(block):
+                found = encoder.encode(block, polarity=polarity)
+                store.keep({key: found})
+            found = found.reshape(len(block), -1)
+            if start == 0:
+                features = np.empty((len(images), found.shape[1]), dtype=np.float32)
+            features[start : start + size] = found
+            if progress is not None:
+                progress(start + len(block), len(images))
+    return torch.from_numpy(features)
+
+
+def _encode(
+    encoder: Encoder, samples: list[Any], rows: list[int], bad: dict[int, str]
+) -> dict[int, np.ndarray]:
+    """Encode some rows; what cannot be read goes to ``bad`` with the reason."""
+    try:
+        features = encoder.encode([samples[row] for row in rows])
+        return dict(zip(rows, features, strict=True))
+    except (InputError, InputTypeError):
+        if not encoder.per_sample:
+            raise
+    done = {}
+    for row in rows:  # to tell which of them it is
+        try:
+            done[row] = encoder.encode([samples[row]])[0]
+        except (InputError, InputTypeError) as error:
+            bad[row] = _reason(str(error), samples[row])
+    return done
+
+
+def _reason(message: str, sample: Any) -> str:
+    """Return a message about the only sample of a batch without its name."""
+    for start in (f"picture 0 ({sample}) ", "picture 0 ", "text 0 ", "sample 0 "):
+        if message.startswith(start):
+            return message.removeprefix(start)
+    return f"cannot be encoded: {message}"
+
+
+def _display_name(sample: Any, row: int) -> str:
+    return str(sample) if isinstance(sample, Path) else f"sample {row}"
+
+
+def unreadable_message(unreadable: Sequence[Unreadable], total: int) -> str:
+    """Return which samples cannot be read, and what to do."""
+    shown = "; ".join(str(one) for one in unreadable[:_SHOWN])
+    more = len(unreadable) - _SHOWN
+    shown += f"; and {more} more" if more > 0 else ""
+    message = f"{len(unreadable)} of {total} samples cannot be read: {shown}"
+    if len(unreadable) == total:
+        return f"{message}; none is left"
+    return f"{message}; repair them, or leave them out with skip_bad=True (--skip-bad)"
+
+
+def _sample_key(sample: Any, modality: str | None) -> bytes | None:
+    """Return the hash of a sample's content; None for what has none to be hashed."""
+    if isinstance(sample, np.ndarray) and sample.dtype.kind in "biuf":
+        return _array_key("array", sample)
+    if isinstance(sample, str) and modality == "text":
+        return _digest("text", sample.encode("utf-8", "surrogatepass"))
+    # A text or a path? Only the modality can tell.
+    if isinstance(sample, Path) or (isinstance(sample, str) and modality == "image"):
+        try:
+            return _digest("file", Path(sample).read_bytes())
+        except (OSError, ValueError):  # the encoder will say what is wrong
+            return None
+    return None
+
+
+def _array_key(kind: str, array: np.ndarray) -> bytes:
+    about = f"{kind} {array.dtype.str} {array.shape}"
+    return _digest(about, np.ascontiguousarray(array).data)
+
+
+def _digest(kind: str, content: bytes | memoryview) -> bytes:
+    digest = hashlib.sha256(kind.encode())  # processors have it built in
+    digest.update(content)
+    return digest.digest()[:20]

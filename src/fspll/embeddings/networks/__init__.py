@@ -1,0 +1,1 @@
+"""Networks from images to features, and the registry from which a file builds them again."""
