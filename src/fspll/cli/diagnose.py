@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from fspll._common.errors import InputError
+from fspll._common.words import listed
 from fspll.cli.console import out
 
 if TYPE_CHECKING:
@@ -106,14 +107,14 @@ def describe(sets: Candidates, data: Annotations) -> list[str]:
     if len(votes) and votes.min() != votes.max():
         lines.append(f"{int(votes.sum())} votes; labels with more votes count more")
     lines += [
-        f"always together, cannot be told apart by any sample: {_listed(group)}"
+        f"always together, cannot be told apart by any sample: {listed(group)}"
         for group in summary.always_together
     ]
     counts = np.bincount(sets.matrix.indices, minlength=sets.n_classes)
     alone = np.bincount(sets.matrix.indices[_of_single(sets)], minlength=sets.n_classes)
     few = [f"{sets.classes[c]} ({counts[c]})" for c in np.flatnonzero(counts < 2)]
     if few:
-        lines.append(f"too few samples that may have the label: {_listed(few)}")
+        lines.append(f"too few samples that may have the label: {listed(few)}")
     lines.append(
         f"{int((alone > 0).sum())} of {sets.n_classes} classes have a sample that nothing else "
         f"can be"
@@ -155,8 +156,3 @@ def _after_encoding(found: Labeling) -> None:
         )
     if len(strange) > _SHOWN:
         out.print(f"and {len(strange) - _SHOWN} more contradictions", soft_wrap=True)
-
-
-def _listed(items: list[Any]) -> str:
-    more = f" and {len(items) - _SHOWN} more" if len(items) > _SHOWN else ""
-    return ", ".join(map(str, items[:_SHOWN])) + more

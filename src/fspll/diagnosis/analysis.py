@@ -17,6 +17,7 @@ import numpy as np
 
 from fspll._common.arguments import check_count, is_number
 from fspll._common.errors import InputError, InputTypeError
+from fspll._common.words import counted, listed
 from fspll.candidates import Candidates
 from fspll.candidates.sets import Classes
 from fspll.diagnosis.asking import ask
@@ -24,8 +25,6 @@ from fspll.diagnosis.matchings import Matchings, split
 from fspll.diagnosis.solving import solve
 
 __all__ = ["Diagnosis", "Question", "ceiling", "diagnose"]
-
-_SHOWN = 10
 
 
 @dataclass(frozen=True)
@@ -104,8 +103,8 @@ class Diagnosis:
     def describe(self, names: Sequence[str] | None = None) -> list[str]:
         """Say it in words, line by line; questions call samples by ``names`` if there are any."""
         lines = [
-            f"{_number(self.n_samples, 'sample')} in {_number(self.n_clusters, 'cluster')}, "
-            f"{_number(self.n_classes, 'class', 'classes')}"
+            f"{counted(self.n_samples, 'sample')} in {counted(self.n_clusters, 'cluster')}, "
+            f"{counted(self.n_classes, 'class', 'classes')}"
         ]
         if self.ceiling > 1 - 1e-9:
             lines.append("given the clusters, the candidate sets decide every label")
@@ -119,24 +118,24 @@ class Diagnosis:
             lines.append(
                 f"no labeling of the clusters agrees with all sets; the best contradicts "
                 f"{len(self.contradictions)}, where the true label is missing or the cluster is "
-                f"wrong: row{'s'[: len(self.contradictions) - 1]} {_listed(self.contradictions)}"
+                f"wrong: row{'s'[: len(self.contradictions) - 1]} {listed(self.contradictions)}"
             )
         lines += [
-            f"cannot be told apart, given the clusters: {_listed(group)}"
-            for group in self.undecided
+            f"cannot be told apart, given the clusters: {listed(group)}" for group in self.undecided
         ]
         lines += [
-            f"always together, cannot be told apart by any sample: {_listed(group)}"
+            f"always together, cannot be told apart by any sample: {listed(group)}"
             for group in self.always_together
         ]
         if self.never_candidates:
-            lines.append(f"never a candidate: {_listed(self.never_candidates)}")
-        lines += [
-            f"{'then ask' if number else 'ask'} for the label of "
-            f"{f'row {question.sample}' if names is None else names[question.sample]} "
-            f"({_listed(question.candidates, ' or ')}): up to {question.ceiling_after:.1%} right"
-            for number, question in enumerate(self.ask)
-        ]
+            lines.append(f"never a candidate: {listed(self.never_candidates)}")
+        for number, question in enumerate(self.ask):
+            name = f"row {question.sample}" if names is None else names[question.sample]
+            lines.append(
+                f"{'then ask' if number else 'ask'} for the label of {name} "
+                f"({listed(question.candidates, between=' or ')}): "
+                f"up to {question.ceiling_after:.1%} right"
+            )
         return lines
 
 
@@ -296,13 +295,3 @@ def _question(
     shares = np.where(sets.mask[sample], marginals[cluster], 0.0)
     likeliest = np.argsort(-shares.round(9), kind="stable")[: np.count_nonzero(shares)]
     return Question(sample, sets.classes[likeliest].tolist(), after)
-
-
-def _number(count: int, one: str, many: str | None = None) -> str:
-    return f"{count} {one if count == 1 else many or one + 's'}"
-
-
-def _listed(items: list[Any], between: str = ", ") -> str:
-    shown = [str(item) for item in items[:_SHOWN]]
-    more = len(items) - len(shown)
-    return between.join(shown) + (f" and {more} more" if more else "")

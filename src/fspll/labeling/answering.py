@@ -13,6 +13,7 @@ from scipy import sparse
 
 from fspll._common.arguments import is_number
 from fspll._common.errors import InputError, InputTypeError
+from fspll._common.words import counted, listed
 from fspll.candidates import Candidates
 
 _SHOWN = 5
@@ -46,10 +47,9 @@ def apply_answers(
     row_of = {name: row for row, name in enumerate(names)}
     strange = [name for name in answers if name not in row_of]
     if strange:
-        more = f" and {len(strange) - _SHOWN} more" if len(strange) > _SHOWN else ""
         raise InputError(
             f"answers are given for samples that do not exist: "
-            f"{', '.join(map(repr, strange[:_SHOWN]))}{more}; samples are called as in the "
+            f"{listed([*map(repr, strange)], _SHOWN)}; samples are called as in the "
             f"column 'sample' of labels.csv, e.g. {names[0]!r}"
         )
     for name, answer in answers.items():
@@ -88,10 +88,9 @@ def apply_answers(
 def _notes(outside: list[str], new: list[Any]) -> list[str]:
     notes = []
     if outside:
-        more = f" and {len(outside) - _SHOWN} more" if len(outside) > _SHOWN else ""
         notes.append(
-            f"{len(outside)} answer{'s' * (len(outside) != 1)} not among the candidates "
-            f"(taken all the same): {', '.join(outside[:_SHOWN])}{more}"
+            f"{counted(len(outside), 'answer')} not among the candidates "
+            f"(taken all the same): {listed(outside, _SHOWN)}"
         )
     if new:
         notes.append(f"labels that only answers have: {', '.join(map(str, new))}")

@@ -15,6 +15,7 @@ from scipy import sparse
 
 from fspll._common.devices import choose_device
 from fspll._common.errors import InputTypeError
+from fspll._common.words import listed
 from fspll.annotations.samples import Annotations
 from fspll.candidates import Candidates
 from fspll.candidates.estimators import check_lengths
@@ -187,10 +188,9 @@ def _all_notes(notes: list[str], made: Prepared) -> list[str]:
     notes = list(notes)
     if made.unreadable:
         count = len(made.unreadable)
-        names = ", ".join(one.name for one in made.unreadable[:5])
-        more = f" and {count - 5} more" if count > 5 else ""
+        names = listed([one.name for one in made.unreadable], 5)
         plural = "s that cannot be read were" if count > 1 else " that cannot be read was"
-        notes.append(f"{count} sample{plural} left out: {names}{more}")
+        notes.append(f"{count} sample{plural} left out: {names}")
     if made.encoder is None:
         scale = made.features.astype(float).std(axis=0)
         scale = scale[scale > 0]

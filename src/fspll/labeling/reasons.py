@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fspll._common.words import listed
 from fspll.candidates import Candidates
 
 SURE = 0.9  # probability from which a label counts as settled
@@ -110,7 +111,8 @@ def _contradictions(
 def _contradiction(row: int, candidates: Candidates, looks_like: int) -> Undecided:
     label = candidates.classes[looks_like].item()
     labels = candidates.names(row)
-    reason = f"lies among samples of {label}, which is not among its candidates ({_listed(labels)})"
+    given = listed(labels, _SHOWN)
+    reason = f"lies among samples of {label}, which is not among its candidates ({given})"
     return Undecided(row, "contradiction", reason, (label, *labels))
 
 
@@ -132,7 +134,7 @@ def _reason(
     if names is not None and names.max() < SURE:
         likely = np.argsort(-names, kind="stable")
         open_names = classes[[c for c in likely if names[c] > 0.05]].tolist()
-        reason = f"the sets leave open whether its group is {_listed(open_names, ' or ')}"
+        reason = f"the sets leave open whether its group is {listed(open_names, _SHOWN, ' or ')}"
         return Undecided(row, "naming", reason, tuple(open_names))
     few = [c for c in (top, second) if label_mass[c] < FEW]
     if few:
@@ -140,8 +142,3 @@ def _reason(
         reason = f"hardly any sample of {label} is known, so {both} are hard to tell apart"
         return Undecided(row, "few", reason, labels)
     return Undecided(row, "between", f"lies between {both}", labels)
-
-
-def _listed(items: list[Any], between: str = ", ") -> str:
-    more = f" and {len(items) - _SHOWN} more" if len(items) > _SHOWN else ""
-    return between.join(map(str, items[:_SHOWN])) + more

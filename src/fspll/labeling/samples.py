@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from fspll._common.errors import DataError, InputError
+from fspll._common.words import listed
 from fspll.annotations.samples import Annotations
 from fspll.embeddings import Encoder, Unreadable, encode_cached, load_embedding, standardizer
 from fspll.embeddings.features import unreadable_message
@@ -223,6 +224,5 @@ def _by_name(name: str, index: dict[str, list[Path]], root: Path) -> tuple[Path 
         return found[0], ""
     if not found:
         return None, f"is not in {root}"
-    shown = ", ".join(str(path.relative_to(root)) for path in found[:_SHOWN])
-    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-    return None, f"may be any of {shown}{more} in {root}; write the folder before its name"
+    shown = listed([path.relative_to(root) for path in found], _SHOWN)
+    return None, f"may be any of {shown} in {root}; write the folder before its name"

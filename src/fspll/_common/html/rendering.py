@@ -11,7 +11,7 @@ from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-from fspll._common.html import words
+from fspll._common import words
 
 _MEDIA = {"png": "image/png", "svg": "image/svg+xml", "jpeg": "image/jpeg"}
 

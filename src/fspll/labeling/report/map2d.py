@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fspll._common.html.words import counted, percent, shorten
+from fspll._common.words import counted, percent, shorten
 from fspll.labeling.report.plane import Plane, find_plane
 from fspll.labeling.result import Labeling
 

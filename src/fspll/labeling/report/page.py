@@ -15,8 +15,8 @@ import numpy as np
 from fspll._common.errors import InputError
 from fspll._common.files import write_beside
 from fspll._common.html.rendering import render
-from fspll._common.html.words import counted, percent, shorten, spoken
 from fspll._common.version import __version__
+from fspll._common.words import counted, percent, shorten, spoken
 from fspll.labeling.reasons import SURE
 from fspll.labeling.report.cards import least_sure, show_samples
 from fspll.labeling.report.map2d import chosen_columns, draw_map

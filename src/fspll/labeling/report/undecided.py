@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from fspll._common.html.words import counted
+from fspll._common.words import counted
 from fspll.labeling.reasons import Undecided
 from fspll.labeling.result import Labeling
 

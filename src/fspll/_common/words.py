@@ -1,4 +1,4 @@
-"""Numbers and names as pages show them."""
+"""Numbers, names and lists as messages and pages show them."""
 
 from __future__ import annotations
 
@@ -28,6 +28,16 @@ def counted(number: int, one: str, many: str | None = None) -> str:
     ('1 class', '1,200 samples')
     """
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def listed(items: Sequence[object], most: int = 10, between: str = ", ") -> str:
+    """Return the first items in one line, and how many more there are.
+
+    >>> listed(["a", "b", "c"], 2)
+    'a, b and 1 more'
+    """
+    more = f" and {len(items) - most} more" if len(items) > most else ""
+    return between.join(map(str, items[:most])) + more
 
 
 def shorten(value: object, length: int = NAME_LENGTH) -> str:
