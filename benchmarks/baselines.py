@@ -25,9 +25,8 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-import fspll.baselines
 from fspll._common.files import write_beside
-from fspll.baselines import PLAGGD
+from fspll.baselines import BASELINES, PLAGGD
 from fspll.candidates import corrupt
 from fspll.datasets.partial_label import load_partial_label_split
 
@@ -155,7 +154,8 @@ def make_task(n_way: int, n_shot: int, d: int = 64, r: int = 2, seed: int = 0) -
 
 def methods() -> dict[str, Callable[[], Any]]:
     """Return the baselines by name, each with its defaults."""
-    return {name: getattr(fspll.baselines, name) for name in fspll.baselines.__all__}
+    classes = map(BASELINES.get, BASELINES)
+    return {kind.__name__: kind for kind in sorted(classes, key=lambda kind: kind.__name__)}
 
 
 def time_tasks(repeats: int) -> list[dict[str, Any]]:

@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-import fspll.baselines
 from fspll import __version__
 from fspll._common.files import write_beside
+from fspll.baselines import BASELINES
 from fspll.baselines.graph import nearest_others, unit_rows
 from fspll.baselines.kernel_ridge import KernelRidge, training_kernel
 from fspll.candidates import corrupt
@@ -41,7 +41,7 @@ PARTS: dict[str, Callable[[np.ndarray], object]] = {
     "kernel": training_kernel,
     "factored kernel": lambda X: KernelRidge(training_kernel(X)[0], 0.05),
 }
-METHODS = sorted(fspll.baselines.__all__)
+METHODS = {kind.__name__: kind for kind in map(BASELINES.get, sorted(BASELINES))}
 # Methods that go together in a panel of the plot, with the parts that they cannot do without.
 PANELS = {
     "neighbors and kernel regression": (["PLAGGD", "PLLEAF", "PLKNN"], list(PARTS)),
@@ -77,7 +77,7 @@ def measure(name: str, n: int) -> dict[str, Any]:
         row["fit_s"] = seconds(lambda: PARTS[name](X))
     else:
         seed = {"random_state": 0} if name == "PLECOC" else {}
-        method = getattr(fspll.baselines, name)(**seed)
+        method = METHODS[name](**seed)
         row["fit_s"] = seconds(lambda: method.fit(X, sets))
         row["predict_s"] = seconds(lambda: method.predict(new))
         row["accuracy"] = float(method.score(new, truth))

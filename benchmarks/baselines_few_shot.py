@@ -20,14 +20,17 @@ import numpy as np
 
 from fspll import __version__
 from fspll._common.files import write_beside
-from fspll.baselines import PALOC
+from fspll.baselines import BASELINES, PALOC, PLECOC
 from fspll.datasets import load_omniglot
 from fspll.embeddings import embed_images, load_embedding
-from fspll.experiments.baselines import BASELINES
 from fspll.tasks import TaskSettings, TaskSource
 
 PATH = Path(__file__).parents[1] / "results" / "baselines-few-shot.json"
-METHODS: dict[str, Callable[[], Any]] = {**BASELINES, "PALOC, C=10": lambda: PALOC(C=10.0)}
+METHODS: dict[str, Callable[[], Any]] = {
+    **{name: BASELINES.get(name) for name in BASELINES},
+    "PL-ECOC": lambda: PLECOC(random_state=0),
+    "PALOC, C=10": lambda: PALOC(C=10.0),
+}
 
 
 def measure(rows: np.ndarray, source: TaskSource, n_tasks: int, name: str) -> dict[str, Any]:

@@ -25,9 +25,9 @@ from fspll._common.files import user_cache_dir
 from fspll.datasets import ImageSet, load_mini_imagenet, load_omniglot
 from fspll.diagnosis import ceiling
 from fspll.embeddings import Encoder, embed_images, load_embedding
-from fspll.experiments import evaluation
+from fspll.experiments import methods
 from fspll.experiments.corruption import Corruption
-from fspll.experiments.evaluation import METHODS, Scores, score_tasks
+from fspll.experiments.methods import METHODS, Prototypes, Samples, Scores
 from fspll.experiments.reproduce.published import omniglot as printed
 from fspll.experiments.statistics import signed_rank_p, summarize
 from fspll.rectifiers import assignment, evidence, pairwise, paper
@@ -38,15 +38,15 @@ RESULTS = Path(__file__).parents[1] / "results"
 
 def scored(features: torch.Tensor, tasks: Tasks, method: str, name: str) -> Scores:
     """Score tasks, or take the scores of an earlier run of the same code on the same data."""
-    digest = hashlib.sha256(f"{name} {METHODS[method]} {__version__}".encode())
-    for module in (evidence, assignment, paper, pairwise, evaluation):
+    digest = hashlib.sha256(f"{name} {METHODS.get(method)} {__version__}".encode())
+    for module in (evidence, assignment, paper, pairwise, methods):
         digest.update(Path(str(module.__file__)).read_bytes())
     digest.update(features[:: max(1, len(features) // 500)].numpy().tobytes())
     path = user_cache_dir() / "scores" / f"{digest.hexdigest()[:32]}.npz"
     if path.exists():
         with np.load(path, allow_pickle=False) as kept:
             return Scores(kept["query"], kept["support"], float(kept["q"]), float(kept["s"]))
-    score = score_tasks(features, tasks, METHODS[method])
+    score = METHODS.get(method).score(Samples(features=features), tasks)
     path.parent.mkdir(parents=True, exist_ok=True)
     np.savez(
         path,
@@ -195,7 +195,10 @@ def run_photos(args: argparse.Namespace) -> None:
                 rows.append(
                     {"kind": "even", "data": "photos", "n_way": n_way, "n_shot": n_shot, "r": r}
                     | against_paper(
-                        *(score_tasks(features, tasks, METHODS[m]) for m in ("Evidence", "FsPLL"))
+                        *(
+                            METHODS.get(name).score(Samples(features=features), tasks)
+                            for name in ("Evidence", "FsPLL")
+                        )
                     )
                 )
                 print(json.dumps(rows[-1]), flush=True)
@@ -245,7 +248,9 @@ def one_by_one(
     """Score tasks whose classes may differ in size."""
     query, support = [], []
     for task in corruption.tasks(source, n_tasks):
-        known, asked = METHODS[method].solve(
+        solver = METHODS.get(method)
+        assert isinstance(solver, Prototypes)
+        known, asked = solver.solve(
             features[torch.from_numpy(task.support)][None],
             torch.from_numpy(task.candidates)[None],
             features[torch.from_numpy(task.query)][None],

@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from fspll.baselines import BASELINES
 from fspll.datasets import load_mini_imagenet
 from fspll.embeddings import embed_images
-from fspll.experiments.baselines import BASELINES
 from fspll.experiments.statistics import signed_rank_p, summarize
 from fspll.labeling import label
 from fspll.tasks import TaskSettings, TaskSource
@@ -33,7 +33,10 @@ def labels_found(method: str, features: np.ndarray, mask: np.ndarray) -> np.ndar
     """Return the label that a method finds for every sample, (n,)."""
     if method == OURS:
         return label((features, mask)).labels.astype(int)
-    model = BASELINES[method]().fit(features, mask)
+    model = BASELINES.get(method)()
+    if "random_state" in model.get_params():
+        model.set_params(random_state=0)
+    model.fit(features, mask)
     return model.labels_ if hasattr(model, "labels_") else model.predict(features)
 
 

@@ -12,8 +12,8 @@ import pytest
 from fspll.datasets import load_glyphs
 from fspll.datasets.glyphs import GLYPHS
 from fspll.embeddings import InputSpec, build_network, load_embedding, save_checkpoint
-from fspll.experiments.comparison import compare, settings_grid
-from fspll.experiments.evaluation import METHODS
+from fspll.experiments import evaluate, settings_grid
+from fspll.experiments.methods import DEFAULT_METHODS as METHODS
 
 SPEC = InputSpec(16, 1, "bright-ink")
 SMALL = ["--n-way", "5", "--n-shot", "2,3", "--r", "1", "--tasks", "3"]
@@ -55,7 +55,7 @@ def test_a_table_of_one_checkpoint(run, tmp_path, glyphs):
     assert "glyphs/test, 3 tasks per setting, seed 4" in output
     encoder = load_embedding(tmp_path / "mine" / "model.safetensors")
     settings = settings_grid(glyphs, [5], [2, 3], [1])
-    rows = compare([encoder], glyphs, settings, list(METHODS), n_tasks=3, seed=4)
+    rows = evaluate([encoder], glyphs, settings, list(METHODS), n_tasks=3, seed=4)
     assert lines(output) == [
         (
             *("", row.method, f"{row.mean:.3f} ± {row.half_width:.3f}"),
@@ -125,7 +125,7 @@ def test_from_training_to_evaluation(run, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("--methods PN,KNN", "method must be one of PN, FsPLL-nM, FsPLL, Evidence, PL-AGGD"),
+        ("--methods PN,KNN", "method must be one of PN, FsPLL-nM, FsPLL, Evidence, MAML"),
         ("--n-way five", "--n-way takes whole numbers such as 5,10,20, not 'five'"),
         ("--n-shot 7", "--n-shot 7 leaves no query: a class of glyphs/test has 7"),
         ("--n-way 5,30", "--n-way 30 but glyphs/test has 8 classes"),

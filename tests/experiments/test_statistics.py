@@ -62,7 +62,7 @@ def test_single_precision_is_averaged_in_double():
 )
 def test_bad_shapes(values, shape):
     with pytest.raises(
-        InputError, match=f"one figure a task is needed, not an array of shape {shape}"
+        InputError, match=f"one figure per task is needed, not an array of shape {shape}"
     ):
         summarize(values)
 
@@ -80,5 +80,5 @@ def test_calibration_error():
 
 @pytest.mark.parametrize(("confidence", "right"), [([], []), ([0.5], [True, False])])
 def test_calibration_needs_pairs(confidence, right):
-    with pytest.raises(InputError, match="one confidence and one verdict"):
+    with pytest.raises(InputError, match="the confidence of each prediction"):
         calibration_error(np.array(confidence), np.array(right))

@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy
 from fspll._common.errors import InputTypeError
 from fspll.datasets import ImageSet
 from fspll.embeddings import Conv4, Conv4Classifier, build_network, image_tensor, load_checkpoint
-from fspll.experiments.evaluation import score_maml
+from fspll.experiments.methods import score_maml
 from fspll.metalearning import REGIMES, TrainingPlan, train
 from fspll.metalearning.maml import MAMLLearner, adapt, solve_task, weights_for
 from fspll.metalearning.objectives import average_over_candidates

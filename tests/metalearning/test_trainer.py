@@ -25,7 +25,7 @@ from fspll.embeddings import (
     load_checkpoint,
     untrained_encoder,
 )
-from fspll.experiments.evaluation import METHODS, score_tasks
+from fspll.experiments.methods import Samples, find_method
 from fspll.metalearning import TrainingPlan, state, train, trainer
 from fspll.metalearning.episodes import Episodes
 from fspll.metalearning.prototypes import PrototypeLearner
@@ -104,7 +104,7 @@ def differs(one, other):
 def accuracy(encoder, data):
     tasks = TaskSource(data.labels, TaskSettings(5, 3, 5, r=1), seed=1).batch(range(60))
     features = torch.from_numpy(encoder.encode(data.images, polarity="bright-ink"))
-    return score_tasks(features, tasks, METHODS["FsPLL"]).query_accuracy.mean()
+    return find_method("FsPLL").score(Samples(features=features), tasks).query_accuracy.mean()
 
 
 def test_it_learns_from_candidate_sets_alone(tmp_path):

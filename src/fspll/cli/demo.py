@@ -25,8 +25,8 @@ def demo(
     from fspll.cli.progress import TrainingBar
     from fspll.datasets import load_glyphs
     from fspll.embeddings import load_embedding
-    from fspll.experiments.comparison import compare
-    from fspll.experiments.evaluation import METHODS
+    from fspll.experiments import evaluate
+    from fspll.experiments.methods import DEFAULT_METHODS as METHODS
     from fspll.metalearning import TrainingPlan, train
     from fspll.metalearning.trainer import MODEL, check_folder
     from fspll.tasks import TaskSettings
@@ -51,7 +51,7 @@ def demo(
     settings = [TaskSettings(n_way, 5, 15, r=r) for n_way in (5, 20) for r in (1, 2, 3)]
     with progress_bar() as progress:
         line = progress.add_task("solving new tasks", total=len(settings))
-        rows = compare(
+        rows = evaluate(
             [encoder],
             new,
             settings,

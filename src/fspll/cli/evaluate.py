@@ -14,7 +14,7 @@ from fspll.cli.options import DataSetName, Root, numbers
 
 if TYPE_CHECKING:
     from fspll.embeddings import Encoder
-    from fspll.experiments.comparison import Row
+    from fspll.experiments import Row
 
 
 def evaluate(
@@ -42,7 +42,8 @@ def evaluate(
 ) -> None:
     """Evaluate checkpoints on meta-test tasks: mean ± 95% interval, and a signed-rank test."""
     from fspll.datasets import load_images, may_share_classes
-    from fspll.experiments.comparison import compare, settings_grid
+    from fspll.experiments import evaluate as evaluate_methods
+    from fspll.experiments import settings_grid
     from fspll.experiments.tables import check_ending, write_rows
 
     for path in save:
@@ -62,7 +63,7 @@ def evaluate(
     settings = settings_grid(data, *grid, p)
     with progress_bar() as progress:
         bar = progress.add_task(f"evaluating on {data.name}", total=len(settings))
-        rows = compare(
+        rows = evaluate_methods(
             encoders,
             data,
             settings,

@@ -32,9 +32,9 @@ def reproduce(
     r: str | None = typer.Option(None, help="Only these numbers of extra labels, e.g. 1,2."),
     n_way: str | None = typer.Option(None, help="Only these N2."),
     n_shot: str | None = typer.Option(None, help="Only these K2."),
-    tasks: int | None = typer.Option(None, min=2, help="Tasks a setting, not the profile's."),
+    tasks: int | None = typer.Option(None, min=2, help="Tasks per setting."),
     seed: int = typer.Option(0, min=0),
-    jobs: int = typer.Option(0, min=0, help="Processes of one thread each; 0 is one a core."),
+    jobs: int = typer.Option(0, min=0, help="Processes of one thread each; 0 is one per core."),
     scheduler: str | None = typer.Option(None, help="A Dask scheduler, tcp://HOST:PORT."),
     device: str = typer.Option("auto", help="Where networks are trained: auto, cpu, cuda or mps."),
     only_page: bool = typer.Option(False, help="Write tables, figures and page again; run nothing"),
@@ -44,12 +44,12 @@ def reproduce(
 
     from fspll.cli.options import numbers
     from fspll.cli.progress import GridBar
-    from fspll.experiments.reproduce.collecting import collect
-    from fspll.experiments.reproduce.figures import require_matplotlib
-    from fspll.experiments.reproduce.grids import EXPERIMENTS, grid
+    from fspll.experiments.reproduce.figure_style import require_matplotlib
+    from fspll.experiments.reproduce.grid import EXPERIMENTS, grid
     from fspll.experiments.reproduce.page import write_reproduction
     from fspll.experiments.reproduce.profiles import find_profile
-    from fspll.experiments.reproduce.runner import Workers, run
+    from fspll.experiments.reproduce.run import Workers, run
+    from fspll.experiments.reproduce.store import collect
 
     require_matplotlib()  # before hours of work, not after
     chosen = find_profile(profile)
@@ -96,7 +96,7 @@ def reproduce(
 def _source(experiment: str, dataset: str | None, root: Path | None, profile: Profile) -> Source:
     """Return what an experiment's tasks are made of; characters drawn by code if all else lacks."""
     from fspll.datasets import DATASETS
-    from fspll.experiments.reproduce.grids import PHOTOS
+    from fspll.experiments.reproduce.grid import PHOTOS
     from fspll.experiments.reproduce.jobs import Source
 
     name = dataset or ("mini-imagenet" if experiment in PHOTOS else "omniglot")

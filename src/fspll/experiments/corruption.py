@@ -1,4 +1,4 @@
-"""Tasks that are harder than the paper's: unequal classes and distractors that are not even.
+"""Tasks harder than the paper's: classes of unequal sizes, distractors that follow habits.
 
 Shapes: n support samples, l classes, as in :mod:`fspll.tasks`.
 """
@@ -19,15 +19,15 @@ _STREAM = 0x5EED  # apart from the streams of TaskSource
 
 @dataclass(frozen=True)
 class Corruption:
-    """How tasks differ from even classes and even distractors.
+    """How tasks differ from classes of one size and distractors drawn uniformly.
 
     Attributes
     ----------
     sizes : (int, int), optional
-        Every class has between so many support samples, drawn evenly; otherwise ``n_shot``.
+        Fewest and most support samples of a class, drawn uniformly; ``n_shot`` by default.
     habit : float
         Probability with which one of a sample's distractors is the *habitual* one of its class,
-        the next label, instead of an even draw.
+        the next label, instead of a uniform draw.
     habitual_classes : int, optional
         How many classes have a habit; None for all of them.
     """

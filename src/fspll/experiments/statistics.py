@@ -1,4 +1,4 @@
-"""Figures of a sample of tasks: mean, spread, and the interval of the mean."""
+"""Statistics over tasks: mean, standard deviation, interval of the mean, tests and calibration."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Summary(NamedTuple):
 
 
 def summarize(values: np.ndarray) -> Summary:
-    """Summarize one figure a task.
+    """Summarize one figure per task.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def summarize(values: np.ndarray) -> Summary:
     """
     values = np.asarray(values, dtype=float)
     if values.ndim != 1 or len(values) == 0:
-        raise InputError(f"one figure a task is needed, not an array of shape {values.shape}")
+        raise InputError(f"one figure per task is needed, not an array of shape {values.shape}")
     if len(values) == 1:
         return Summary(float(values[0]), float("nan"), float("nan"), 1)
     std = float(values.std(ddof=1))
@@ -92,7 +92,9 @@ def calibration_error(confidence: np.ndarray, right: np.ndarray, n_bins: int = 1
     """
     confidence, right = np.ravel(confidence).astype(float), np.ravel(right).astype(float)
     if not len(confidence) or len(confidence) != len(right):
-        raise InputError("calibration needs one confidence and one verdict a prediction")
+        raise InputError(
+            "calibration needs the confidence of each prediction, and whether it is right"
+        )
     place = np.minimum((confidence * n_bins).astype(int), n_bins - 1)
     gap = np.bincount(place, confidence - right, minlength=n_bins)
     return float(np.round(np.abs(gap).sum() / len(confidence), 12))

@@ -1,4 +1,4 @@
-"""Rows of a comparison in files: CSV, JSON with what made them, or a Markdown table."""
+"""Rows of an evaluation in files: CSV, JSON with what made them, or a Markdown table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import torch
 from fspll._common.errors import InputError
 from fspll._common.files import write_beside
 from fspll._common.version import __version__
-from fspll.experiments.comparison import Row
+from fspll.experiments.evaluation import Row
 
 
 def check_ending(path: Path) -> None:
@@ -59,7 +59,7 @@ _WRITERS = {".csv": _write_csv, ".json": _write_json, ".md": _write_markdown}
 
 
 def markdown_table(rows: Sequence[Row]) -> str:
-    """Return a table with a line a setting and a column a method.
+    """Return a table with one line per setting and one column per method.
 
     Cells are mean ± half-width of the 95% interval; the best mean of a line is bold.
     """
@@ -84,5 +84,5 @@ def markdown_table(rows: Sequence[Row]) -> str:
         ]
         lines.append("| " + " | ".join([*map(str, setting), *cells]) + " |")
     first = rows[0]
-    lines += ["", f"{first.n_tasks} tasks a line, seed {first.seed}; mean ± 95% interval."]
+    lines += ["", f"{first.n_tasks} tasks per line, seed {first.seed}; mean ± 95% interval."]
     return "\n".join(lines) + "\n"

@@ -10,9 +10,9 @@ import pytest
 from PIL import Image
 
 from fspll._common.errors import MissingPackageError
-from fspll.experiments.reproduce.figure_style import look, spread
-from fspll.experiments.reproduce.figures import draw, render
-from fspll.experiments.reproduce.outcomes import Cell, Outcome, Place
+from fspll.experiments.reproduce.figure_style import file_bytes, look, spread
+from fspll.experiments.reproduce.figures import draw
+from fspll.experiments.reproduce.results import Cell, Condition, Outcome
 
 ROWS = [
     *((name, "") for name in ("FsPLL", "FsPLL-nM", "PN", "MAML")),
@@ -21,17 +21,17 @@ ROWS = [
 ]
 
 
-def cell(row, place, mean, features="", n=4):
+def cell(row, condition, mean, features="", n=4):
     query = mean + np.linspace(-0.02, 0.02, n)
-    return Cell(row, features, place, query, query)
+    return Cell(row, features, condition, query, query)
 
 
-def grid(experiment, places, rows=ROWS, dataset="Omniglot", leave_out=()):
+def grid(experiment, conditions, rows=ROWS, dataset="Omniglot", leave_out=()):
     cells = [
-        cell(name, place, 0.9 - 0.05 * number, features)
-        for place in places
+        cell(name, condition, 0.9 - 0.05 * number, features)
+        for condition in conditions
         for number, (name, features) in enumerate(rows)
-        if (name, place) not in leave_out
+        if (name, condition) not in leave_out
     ]
     return Outcome(experiment, dataset, "quick", tuple(cells), missing=len(leave_out))
 
@@ -51,8 +51,8 @@ def lines_with(axes, values):
 
 
 def test_omniglot_has_a_figure_for_every_r_and_one_against_the_paper():
-    places = [Place(r, n, k) for r in (1, 3) for n in (5, 10, 20) for k in (5, 10)]
-    pictures = draw(grid("omniglot", places))
+    conditions = [Condition(r, n, k) for r in (1, 3) for n in (5, 10, 20) for k in (5, 10)]
+    pictures = draw(grid("omniglot", conditions))
     assert [picture.name for picture in pictures] == ["r1", "r3", "against-paper"]
     first = pictures[0].figure
     assert len(first.axes) == 8  # four kinds of methods, two K2
@@ -66,8 +66,8 @@ def test_omniglot_has_a_figure_for_every_r_and_one_against_the_paper():
 
 
 def test_other_data_get_no_figure_of_the_paper():
-    places = [Place(1, n, 5) for n in (5, 10)]
-    pictures = draw(grid("omniglot", places, dataset="drawn signs"))
+    conditions = [Condition(1, n, 5) for n in (5, 10)]
+    pictures = draw(grid("omniglot", conditions, dataset="drawn signs"))
     assert [picture.name for picture in pictures] == ["r1"]
     assert "hollow" not in pictures[0].caption
     assert not lines_with(pictures[0].figure.axes[0], [0.892, 0.789])
@@ -75,9 +75,9 @@ def test_other_data_get_no_figure_of_the_paper():
 
 
 def test_against_the_paper_every_setting_is_a_mark():
-    places = [Place(2, n, 5) for n in (5, 10, 20)]
+    conditions = [Condition(2, n, 5) for n in (5, 10, 20)]
     rows = [("PN", ""), ("PL-AGGD", "untrained"), ("fspll default", "")]
-    picture = draw(grid("omniglot", places, rows))[-1]
+    picture = draw(grid("omniglot", conditions, rows))[-1]
     (axes,) = picture.figure.axes
     marks = [collection.get_offsets() for collection in axes.collections]
     assert [mark.tolist() for mark in marks] == [
@@ -87,9 +87,9 @@ def test_against_the_paper_every_setting_is_a_mark():
 
 
 def test_photos_have_a_panel_for_every_n_way_and_the_data_in_the_title():
-    places = [Place(1, n, k) for n in (5, 10, 15) for k in (5, 50)]
-    gap = ("PN", Place(1, 15, 50))
-    outcome = grid("mini-imagenet", places, dataset="some photos", leave_out=[gap])
+    conditions = [Condition(1, n, k) for n in (5, 10, 15) for k in (5, 50)]
+    gap = ("PN", Condition(1, 15, 50))
+    outcome = grid("mini-imagenet", conditions, dataset="some photos", leave_out=[gap])
     main, more = draw(outcome)
     assert (main.name, more.name) == ("r1", "r1-more")
     shown = [axes for axes in main.figure.axes if axes.get_visible()]
@@ -103,7 +103,7 @@ def test_photos_have_a_panel_for_every_n_way_and_the_data_in_the_title():
 
 def test_noise_is_bars_with_the_papers_marks():
     rows = [(base + plus, "") for plus in ("", "+", "++") for base in ("PN", "FsPLL")]
-    (picture,) = draw(grid("noise", [Place(2, 10, 5)], rows))
+    (picture,) = draw(grid("noise", [Condition(2, 10, 5)], rows))
     (axes,) = picture.figure.axes
     heights = sorted(bar.get_height() for bar in axes.patches)
     assert heights == pytest.approx([0.65, 0.7, 0.75, 0.8, 0.85, 0.9])
@@ -112,9 +112,9 @@ def test_noise_is_bars_with_the_papers_marks():
 
 
 def test_parameters_have_a_line_for_every_r():
-    places = [Place(r, 10, 10, k) for r in (1, 2) for k in (3, 9, 20)]
-    places += [Place(r, 10, 10, None, weight) for r in (1, 2) for weight in (0.0, 0.5)]
-    (picture,) = draw(grid("parameters", places, [("FsPLL", "")], dataset="photos"))
+    conditions = [Condition(r, 10, 10, k) for r in (1, 2) for k in (3, 9, 20)]
+    conditions += [Condition(r, 10, 10, None, weight) for r in (1, 2) for weight in (0.0, 0.5)]
+    (picture,) = draw(grid("parameters", conditions, [("FsPLL", "")], dataset="photos"))
     by_k, by_weight = picture.figure.axes
     assert len(lines_with(by_k, [0.9] * 3)) == 2
     assert len(lines_with(by_weight, [0.9] * 2)) == 2
@@ -128,22 +128,22 @@ def test_nothing_measured_is_no_figure(experiment):
 
 @pytest.mark.parametrize("experiment", ["omniglot", "mini-imagenet", "noise"])
 def test_one_cell_of_one_task_is_drawn(experiment):
-    outcome = Outcome(experiment, "Omniglot", "quick", (cell("PN", Place(2, 10, 5), 0.5, n=1),))
+    outcome = Outcome(experiment, "Omniglot", "quick", (cell("PN", Condition(2, 10, 5), 0.5, n=1),))
     for picture in draw(outcome):
-        assert render(picture.figure, "png").startswith(b"\x89PNG")
+        assert file_bytes(picture.figure, "png").startswith(b"\x89PNG")
 
 
 def test_files_are_what_they_say_and_the_same_again():
     def picture():
-        return draw(grid("noise", [Place(2, 10, 5)], [("PN", ""), ("FsPLL", "")]))[0].figure
+        return draw(grid("noise", [Condition(2, 10, 5)], [("PN", ""), ("FsPLL", "")]))[0].figure
 
     figure = picture()
-    png, pdf = render(figure, "png"), render(figure, "pdf")
+    png, pdf = file_bytes(figure, "png"), file_bytes(figure, "pdf")
     assert Image.open(io.BytesIO(png)).size == (1116, 702)
     assert pdf.startswith(b"%PDF")
     again = picture()
-    assert render(again, "png") == png
-    assert render(again, "pdf") == pdf
+    assert file_bytes(again, "png") == png
+    assert file_bytes(again, "pdf") == pdf
 
 
 def test_rows_can_be_told_apart():

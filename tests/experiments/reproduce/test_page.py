@@ -10,36 +10,36 @@ import numpy as np
 import pytest
 
 from fspll.experiments.reproduce.findings import findings, headline, missing
-from fspll.experiments.reproduce.outcomes import Cell, Outcome, Place
 from fspll.experiments.reproduce.page import write_reproduction
 from fspll.experiments.reproduce.published import METHODS, omniglot
+from fspll.experiments.reproduce.results import Cell, Condition, Outcome
 
 MANY_SHOT = ("PL-AGGD", "PALOC", "PL-ECOC", "PL-LEAF")
 
 
-def fake_omniglot(places, dataset="Omniglot", leave_out=0, seed=0):
+def fake_omniglot(conditions, dataset="Omniglot", leave_out=0, seed=0):
     """Return accuracies near the paper's: our default above all, the ceiling above that."""
     rng = np.random.default_rng(seed)
 
-    def cell(row, features, place, mean, spread=0.03):
+    def cell(row, features, condition, mean, spread=0.03):
         query = np.clip(rng.normal(mean, spread, 20), 0, 1)
-        return Cell(row, features, place, query, query, seconds=30.0)
+        return Cell(row, features, condition, query, query, seconds=30.0)
 
     cells = []
-    for place in places:
-        top = 0.84 if (place.r, place.n_way, place.n_shot) == (3, 5, 5) else 1.0
+    for condition in conditions:
+        top = 0.84 if (condition.r, condition.n_way, condition.n_shot) == (3, 5, 5) else 1.0
         for row in METHODS:
-            mean = omniglot(row, place.n_way, place.n_shot, place.r).mean
+            mean = omniglot(row, condition.n_way, condition.n_shot, condition.r).mean
             kinds = ("trained", "untrained") if row in MANY_SHOT else ("",)
-            cells += [cell(row, features, place, min(mean, top) - 0.04) for features in kinds]
-        cells.append(cell("fspll default", "", place, top - 0.005, 0.003))
-        cells.append(Cell("ceiling", "", place, np.full(20, top), np.full(20, top)))
+            cells += [cell(row, features, condition, min(mean, top) - 0.04) for features in kinds]
+        cells.append(cell("fspll default", "", condition, top - 0.005, 0.003))
+        cells.append(Cell("ceiling", "", condition, np.full(20, top), np.full(20, top)))
     kept = tuple(cells[: len(cells) - leave_out])
     about = {"seed": 3, "profile": {"epochs": 3}, "networks": [{"regime": "pn", "seconds": 9.5}]}
     return Outcome("omniglot", dataset, "quick", kept, about, missing=leave_out)
 
 
-PLACES = [Place(3, 5, 5), Place(3, 10, 5)]
+CONDITIONS = [Condition(3, 5, 5), Condition(3, 10, 5)]
 
 
 class Words(HTMLParser):
@@ -60,7 +60,7 @@ def words(page):
 
 
 def test_a_whole_reproduction(tmp_path):
-    paths = write_reproduction([fake_omniglot(PLACES)], tmp_path / "out")
+    paths = write_reproduction([fake_omniglot(CONDITIONS)], tmp_path / "out")
     assert [path.name for path in paths] == [
         *("omniglot.csv", "omniglot-tests.csv", "omniglot.md", "omniglot.tex"),
         "omniglot-settings.json",
@@ -90,7 +90,7 @@ def test_a_whole_reproduction(tmp_path):
 def test_the_same_outcome_gives_the_same_files(tmp_path):
     kept = {}
     for name in ("one", "two"):
-        whole = fake_omniglot([Place(2, 10, 5)])
+        whole = fake_omniglot([Condition(2, 10, 5)])
         noise = Outcome("noise", whole.dataset, whole.profile, whole.cells, whole.about)
         paths = write_reproduction([noise], tmp_path / name)
         kept[name] = [path.read_bytes() for path in paths]
@@ -98,11 +98,11 @@ def test_the_same_outcome_gives_the_same_files(tmp_path):
 
 
 def test_several_outcomes_in_part_and_of_other_data(tmp_path):
-    part = fake_omniglot(PLACES, leave_out=3)
-    signs = fake_omniglot(PLACES[:1]).cells[:3]
+    part = fake_omniglot(CONDITIONS, leave_out=3)
+    signs = fake_omniglot(CONDITIONS[:1]).cells[:3]
     other = Outcome("omniglot", "signs <drawn> & mirrored", "quick", signs)
     noise = [cell for cell in part.cells if cell.row in ("PN", "FsPLL", "PN+", "FsPLL+")]
-    photos = Cell("PN", "", Place(1, 5, 5), np.array([0.5]), np.array([0.5]))
+    photos = Cell("PN", "", Condition(1, 5, 5), np.array([0.5]), np.array([0.5]))
     paths = write_reproduction(
         [
             part,
@@ -136,7 +136,7 @@ def test_nothing_at_all(tmp_path):
 
 
 def test_findings_are_computed():
-    outcome = fake_omniglot(PLACES)
+    outcome = fake_omniglot(CONDITIONS)
     found = " ".join(findings(outcome))
     assert "fspll default, our own method, is above every other row in 2 of 2 settings." in found
     assert "1 printed figure stands above the ceiling" in found
@@ -144,7 +144,9 @@ def test_findings_are_computed():
     assert ("2 of 2", "settings with FsPLL above PN") in headline(outcome)
 
     def turned(cell):
-        return Cell("FsPLL" if cell.row == "PN" else "PN", "", cell.place, cell.query, cell.support)
+        return Cell(
+            "FsPLL" if cell.row == "PN" else "PN", "", cell.condition, cell.query, cell.support
+        )
 
     pair = tuple(turned(cell) for cell in outcome.cells if cell.row in ("PN", "FsPLL"))
     worse = Outcome("omniglot", "Omniglot", "quick", pair)
@@ -154,10 +156,10 @@ def test_findings_are_computed():
 
 
 def test_gains_of_the_noise_study():
-    place = Place(2, 10, 5)
+    condition = Condition(2, 10, 5)
 
     def cell(row, mean):
-        return Cell(row, "", place, np.array([mean, mean]), np.array([mean, mean]))
+        return Cell(row, "", condition, np.array([mean, mean]), np.array([mean, mean]))
 
     cells = (cell("PN", 0.4), cell("FsPLL", 0.6), cell("FsPLL+", 0.9), cell("FsPLL++", 0.95))
     found = findings(Outcome("noise", "Omniglot", "cpu", cells))
@@ -170,7 +172,7 @@ def test_gains_of_the_noise_study():
 @pytest.mark.parametrize(("best", "words"), [(9, "the paper's choice"), (3, "9, gives .500")])
 def test_peaks_of_the_parameters(best, words):
     cells = tuple(
-        Cell("FsPLL", "", Place(1, 10, 10, k), np.full(2, mean), np.full(2, mean))
+        Cell("FsPLL", "", Condition(1, 10, 10, k), np.full(2, mean), np.full(2, mean))
         for k, mean in ((3, 0.6 if best == 3 else 0.4), (9, 0.5))
     )
     found = " ".join(findings(Outcome("parameters", "photos", "cpu", cells)))

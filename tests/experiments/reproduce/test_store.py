@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from fspll._common.errors import DataError
-from fspll.experiments.reproduce.store import Store
+from fspll.experiments.reproduce.store import Figures, Store
 
 
 def add(store, key="k", tasks=(0, 1), query=(0.5, 1.0)):
-    store.add(key, {"a": 1}, {"torch": "2"}, list(tasks), query, [1.0] * len(tasks), 3.0)
+    n = len(tasks)
+    store.add(key, {"a": 1}, {"torch": "2"}, Figures(tasks, query, [1.0] * n, [3.0 / n] * n))
 
 
 def test_figures_come_back_in_the_order_of_the_tasks(tmp_path):

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fspll._common.errors import MissingPackageError
 from fspll._common.pictures import open_picture
-from fspll.experiments.reproduce.grid_rows import Row, half_width
-from fspll.experiments.reproduce.rows import CEILING, DEFAULT
+from fspll.experiments.reproduce.results import CEILING, DEFAULT, Row
+from fspll.experiments.reproduce.tables import half_width
 from fspll.experiments.statistics import Summary
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def new_figure(width: float, height: float) -> Figure:
     return figure
 
 
-def render(figure: Figure, kind: str) -> bytes:
+def file_bytes(figure: Figure, kind: str) -> bytes:
     """Return a figure as the bytes of a png or pdf file; the same figure, the same bytes."""
     import matplotlib
 

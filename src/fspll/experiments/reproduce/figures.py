@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fspll.experiments.reproduce.figure_style import (
+    BY_R,
     FAINT,
     INK,
     Picture,
@@ -13,27 +14,26 @@ from fspll.experiments.reproduce.figure_style import (
     label_ends,
     look,
     new_figure,
-    render,
     require_matplotlib,
     tidy,
 )
-from fspll.experiments.reproduce.grid_rows import (
+from fspll.experiments.reproduce.published import BEST_MANIFOLD_WEIGHT, best_n_neighbors
+from fspll.experiments.reproduce.results import (
+    CEILING,
+    DEFAULT,
+    MANY_SHOT,
     PARTIAL,
     PRECISE,
+    Condition,
+    Outcome,
     Row,
     in_order,
     label,
-    measured,
-    printed,
 )
-from fspll.experiments.reproduce.outcomes import Outcome, Place
-from fspll.experiments.reproduce.rows import CEILING, DEFAULT, MANY_SHOT
-from fspll.experiments.reproduce.study_figures import noise, parameters
+from fspll.experiments.reproduce.tables import half_width, share
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["Picture", "draw", "render", "require_matplotlib"]
 
 _PANELS: tuple[tuple[str, tuple[Row, ...]], ...] = (
     ("few-shot methods", tuple((name, "") for name in PARTIAL)),
@@ -46,17 +46,17 @@ _PANELS: tuple[tuple[str, tuple[Row, ...]], ...] = (
 def draw(outcome: Outcome) -> list[Picture]:
     """Draw the figures of an outcome; none where there is nothing to draw.
 
-    For "omniglot" a figure a value of r, and ours against the paper's; for "mini-imagenet" one or
-    two a value of r; one for "noise" and one for "parameters".
+    For "omniglot" one figure per value of r, and ours against the paper's; for "mini-imagenet" one
+    or two per value of r; one for "noise" and one for "parameters".
     """
     require_matplotlib()
-    if not measured(outcome):
+    if not outcome.measured:
         return []
     if outcome.experiment == "noise":
-        return noise(outcome)
+        return _noise(outcome)
     if outcome.experiment == "parameters":
-        return parameters(outcome)
-    rs = dict.fromkeys(place.r for place in outcome.places())
+        return _parameters(outcome)
+    rs = dict.fromkeys(condition.r for condition in outcome.conditions())
     if outcome.experiment == "mini-imagenet":
         return [picture for r in rs for picture in _against_shots(outcome, r)]
     return [_against_ways(outcome, r) for r in rs] + _against_paper(outcome)
@@ -66,11 +66,11 @@ def draw(outcome: Outcome) -> list[Picture]:
 
 
 def _against_ways(outcome: Outcome, r: int) -> Picture:
-    """Panels: a column of them a K2, a line a kind of method; ours filled, the paper's hollow."""
-    cells = measured(outcome)
-    rows = in_order({row: None for row, place in cells if place.r == r})
-    shots = sorted({place.n_shot for _, place in cells if place.r == r})
-    ways = sorted({place.n_way for _, place in cells if place.r == r})
+    """Panels: one column per K2, one line per kind of method; ours filled, the paper's hollow."""
+    cells = outcome.measured
+    rows = in_order({row: None for row, condition in cells if condition.r == r})
+    shots = sorted({condition.n_shot for _, condition in cells if condition.r == r})
+    ways = sorted({condition.n_way for _, condition in cells if condition.r == r})
     kinds = [(title, known) for title, known in _PANELS if set(known) & set(rows)]
     kinds = kinds or [("", tuple(rows))]
     figure = new_figure(4.6 * len(shots) + 0.4, 2.4 * len(kinds) + 0.7)
@@ -83,11 +83,11 @@ def _against_ways(outcome: Outcome, r: int) -> Picture:
             axes.set_ylim(0, 1.03)
             axes.set_xlim(-0.2, len(ways) - 0.8)
             axes.set_xticks(range(len(ways)), [str(n_way) for n_way in ways])
-            places = [Place(r, n_way, n_shot) for n_way in ways]
-            shows_paper |= _lines(axes, outcome, here, places)
+            conditions = [Condition(r, n_way, n_shot) for n_way in ways]
+            shows_paper |= _lines(axes, outcome, here, conditions)
             tidy(
                 axes,
-                f"{n_shot} samples a class (K2)" if i == 0 else "",
+                f"{n_shot} samples per class (K2)" if i == 0 else "",
                 "classes (N2)" if i == len(kinds) - 1 else "",
                 f"{title}\naccuracy" if j == 0 else "",
             )
@@ -101,14 +101,16 @@ def _against_ways(outcome: Outcome, r: int) -> Picture:
     return Picture(f"r{r}", f"{caption}ours, with 95% intervals{paper}.", figure)
 
 
-def _lines(axes: Axes, outcome: Outcome, rows: Sequence[Row], places: Sequence[Place]) -> bool:
-    """Draw rows over places that stand at 0, 1, 2...; return whether the paper's are among them."""
-    cells = measured(outcome)
+def _lines(
+    axes: Axes, outcome: Outcome, rows: Sequence[Row], conditions: Sequence[Condition]
+) -> bool:
+    """Draw rows over conditions at 0, 1, 2...; return whether the paper's are among them."""
+    cells = outcome.measured
     ends, shows_paper = [], False
     for row in rows:
         style = look(row)
-        there = [i for i, place in enumerate(places) if (row, place) in cells]
-        theirs = {i: printed(outcome, row, places[i]) for i in there}
+        there = [i for i, condition in enumerate(conditions) if (row, condition) in cells]
+        theirs = {i: outcome.printed(row, conditions[i]) for i in there}
         known = {i: paper.mean for i, paper in theirs.items() if paper is not None}
         if known:
             shows_paper = True
@@ -125,11 +127,11 @@ def _lines(axes: Axes, outcome: Outcome, rows: Sequence[Row], places: Sequence[P
                 zorder=2,
             )
         if there:
-            found = [cells[row, places[i]].summary for i in there]
+            found = [cells[row, conditions[i]].summary for i in there]
             draw_curve(axes, row, there, found)
-            if there[-1] == len(places) - 1:
+            if there[-1] == len(conditions) - 1:
                 ends.append((found[-1].mean, row[0], style.color))
-    label_ends(axes, ends, len(places) - 1)
+    label_ends(axes, ends, len(conditions) - 1)
     return shows_paper
 
 
@@ -138,10 +140,10 @@ def _lines(axes: Axes, outcome: Outcome, rows: Sequence[Row], places: Sequence[P
 
 def _against_paper(outcome: Outcome) -> list[Picture]:
     points: dict[int, dict[Row, list[tuple[float, float]]]] = {}
-    for (row, place), cell in measured(outcome).items():
-        paper = printed(outcome, row, place)
+    for (row, condition), cell in outcome.measured.items():
+        paper = outcome.printed(row, condition)
         if paper is not None:
-            of_r = points.setdefault(place.r, {})
+            of_r = points.setdefault(condition.r, {})
             of_r.setdefault(row, []).append((paper.mean, cell.summary.mean))
     if not points:
         return []
@@ -178,8 +180,8 @@ def _against_paper(outcome: Outcome) -> list[Picture]:
         frameon=False,
     )
     caption = (
-        f"Our mean accuracy against the paper's on {outcome.dataset}, a mark a setting. Crosses: "
-        "many-shot methods on the features of an untrained network."
+        f"Our mean accuracy against the paper's on {outcome.dataset}, one mark per setting. "
+        "Crosses: many-shot methods on the features of an untrained network."
     )
     return [Picture("against-paper", caption, figure)]
 
@@ -189,7 +191,7 @@ def _against_paper(outcome: Outcome) -> list[Picture]:
 
 def _against_shots(outcome: Outcome, r: int) -> list[Picture]:
     """Four panels as in the paper, and again for the rows that would crowd them."""
-    rows = in_order({row: None for row, place in measured(outcome) if place.r == r})
+    rows = in_order({row: None for row, condition in outcome.measured if condition.r == r})
     crowd = [row for row in rows if row[1] == "untrained" or row[0].endswith("+")]
     main = [row for row in rows if row not in crowd]
     pictures = []
@@ -206,9 +208,9 @@ def _against_shots(outcome: Outcome, r: int) -> list[Picture]:
 
 
 def _shot_panels(outcome: Outcome, r: int, rows: Sequence[Row], name: str, words: str) -> Picture:
-    cells = {key: cell for key, cell in measured(outcome).items() if key[1].r == r}
-    ways = sorted({place.n_way for _, place in cells})
-    shots = sorted({place.n_shot for _, place in cells})
+    cells = {key: cell for key, cell in outcome.measured.items() if key[1].r == r}
+    ways = sorted({condition.n_way for _, condition in cells})
+    shots = sorted({condition.n_shot for _, condition in cells})
     figure = new_figure(8.6 if len(ways) > 1 else 5.4, 3.1 * ((len(ways) + 1) // 2) + 1)
     n_columns = min(2, len(ways))
     panels = figure.subplots((len(ways) + 1) // 2, n_columns, sharey=True, squeeze=False)
@@ -218,14 +220,14 @@ def _shot_panels(outcome: Outcome, r: int, rows: Sequence[Row], name: str, words
     for number, n_way in enumerate(ways):
         axes = panels.flat[number]
         for row in rows:
-            x = [k for k in shots if (row, Place(r, n_way, k)) in cells]
-            found = [cells[row, Place(r, n_way, k)].summary for k in x]
+            x = [k for k in shots if (row, Condition(r, n_way, k)) in cells]
+            found = [cells[row, Condition(r, n_way, k)].summary for k in x]
             if x:
                 shown[row] = draw_curve(axes, row, x, found)
         axes.axhline(1 / n_way, color=FAINT, linewidth=0.8, linestyle=":")
         axes.set_ylim(0, 1.03)
         axes.set_xticks(shots, [str(k) for k in shots])
-        below = "samples a class (K2)" if number >= len(ways) - n_columns else ""
+        below = "samples per class (K2)" if number >= len(ways) - n_columns else ""
         tidy(axes, f"N2 = {n_way}", below, "" if number % n_columns else "accuracy")
     panels[0, 0].text(
         shots[-1], 1 / ways[0] - 0.015, "chance", fontsize=7, color=FAINT, va="top", ha="right"
@@ -241,6 +243,114 @@ def _shot_panels(outcome: Outcome, r: int, rows: Sequence[Row], name: str, words
     )
     figure.suptitle(f"{outcome.dataset}, r = {r}", fontsize=11, x=0.01, ha="left", color=INK)
     caption = (
-        f"Accuracy against the samples a class, r = {r}, on {outcome.dataset}: {words}. Bars: "
+        f"Accuracy against the samples per class, r = {r}, on {outcome.dataset}: {words}. Bars: "
     )
     return Picture(name, f"{caption}95% intervals; dotted gray: chance.", figure)
+
+
+# ---------------------------------------------------------------- the two smaller studies
+
+_STAGES = (
+    ("", "candidate sets\nthroughout"),
+    ("+", "true labels in\nmeta-training (+)"),
+    ("++", "true labels\nthroughout (++)"),
+)
+
+
+def _noise(outcome: Outcome) -> list[Picture]:
+    """Draw PN and FsPLL with true labels nowhere, in meta-training, and everywhere, as bars."""
+    cells = outcome.measured
+    pictures: list[Picture] = []
+    for condition in outcome.conditions():
+        if not any((row, condition) in cells for row in (("PN", ""), ("FsPLL", ""))):
+            continue
+        figure = new_figure(6.2, 3.9)
+        axes = figure.subplots()
+        shown: dict[str, Any] = {}
+        marks: dict[str, Any] = {}
+        for number, base in enumerate(("PN", "FsPLL")):
+            for group, (plus, _) in enumerate(_STAGES):
+                row = (base + plus, "")
+                x = group + (number - 0.5) * 0.38
+                cell, paper = cells.get((row, condition)), outcome.printed(row, condition)
+                if cell is None:
+                    continue
+                found = cell.summary
+                bar = axes.bar(x, found.mean, 0.34, color=look(row).color, zorder=2)
+                shown[base] = bar
+                error = half_width(found)
+                axes.errorbar(x, found.mean, error, fmt="none", ecolor=INK, elinewidth=1, zorder=4)
+                top = max(found.mean + error, paper.mean if paper else 0)
+                clear = 0.04 if paper and paper.mean + 0.02 > found.mean + error else 0.02
+                axes.text(x, top + clear, share(found.mean), ha="center", fontsize=8, color=INK)
+                if paper is not None:
+                    mark = axes.plot(x, paper.mean, "D", color=INK, mfc="white", zorder=5)
+                    marks["the paper's mean"] = mark[0]
+        axes.set_xticks(range(3), [words for _, words in _STAGES])
+        axes.set_ylim(0, 1.1)
+        axes.set_yticks([0, 0.2, 0.4, 0.6, 0.8, 1])
+        title = f"{outcome.dataset}, {condition}"
+        tidy(axes, title, "", "accuracy")
+        shown |= marks
+        figure.legend(
+            list(shown.values()),
+            list(shown),
+            loc="outside lower center",
+            ncols=3,
+            fontsize=8,
+            frameon=False,
+        )
+        caption = f"What true labels are worth to PN and FsPLL on {title}; bars: 95% intervals."
+        name = "bars" if not pictures else f"bars-{len(pictures) + 1}"
+        pictures.append(Picture(name, caption, figure))
+    return pictures
+
+
+def _parameters(outcome: Outcome) -> list[Picture]:
+    """Draw accuracy against k and against lambda, one line per value of r."""
+    sweeps = [
+        (outcome.swept(name), x)
+        for name, x in (
+            ("n_neighbors", "neighbors (k)"),
+            ("manifold_weight", "weight of the neighbors (λ)"),
+        )
+    ]
+    sweeps = [(curves, x) for curves, x in sweeps if curves]
+    if not sweeps:
+        return []
+    figure = new_figure(4.4 * len(sweeps) + 0.3, 3.5)
+    panels = figure.subplots(1, len(sweeps), sharey=True, squeeze=False)[0]
+    several = len({(row, n, k) for curves, _ in sweeps for row, _, n, k in curves}) > 1
+    for axes, (curves, x) in zip(panels, sweeps, strict=True):
+        ends = []
+        for (row, r, n_way, n_shot), curve in curves.items():
+            color = BY_R.get(r, FAINT)
+            values = list(curve)
+            means = [summary.mean for summary in curve.values()]
+            errors = [half_width(summary) for summary in curve.values()]
+            axes.plot(values, means, color=color, marker="o", markersize=4, linewidth=1.5)
+            bands = zip(means, errors, strict=True)
+            low, high = zip(*((mean - e, mean + e) for mean, e in bands), strict=True)
+            axes.fill_between(values, low, high, color=color, alpha=0.15, linewidth=0)
+            name = f"r = {r}" + (f", {label(row)} {n_way}/{n_shot}" if several else "")
+            ends.append((means[-1], values[-1], name, color))
+            usual = best_n_neighbors(n_shot) if x.endswith("(k)") else BEST_MANIFOLD_WEIGHT
+            axes.axvline(usual, color=FAINT, linewidth=0.9, linestyle=":", zorder=1)
+        tidy(axes, "", x, "accuracy" if axes is panels[0] else "")
+        axes.set_ylim(*_limits(curves for curves, _ in sweeps))
+        label_ends(axes, [(end[0], end[2], end[3]) for end in ends], max(end[1] for end in ends))
+    curves = sweeps[0][0]
+    _, _, n_way, n_shot = next(iter(curves))
+    title = f"{outcome.dataset}, {n_way}-way {n_shot}-shot"
+    figure.suptitle(f"FsPLL on {title}", fontsize=11, x=0.01, ha="left", color=INK)
+    caption = (
+        f"FsPLL's accuracy on {title} against k (λ = {BEST_MANIFOLD_WEIGHT:g}) and against λ "
+        "(k = K2 − 1); bands: 95% intervals; dotted: the paper's choice."
+    )
+    return [Picture("curves", caption, figure)]
+
+
+def _limits(all_curves: Iterable[dict[Any, Any]]) -> tuple[float, float]:
+    """Return limits that show small differences, in steps of a tenth."""
+    means = [s.mean for curves in all_curves for curve in curves.values() for s in curve.values()]
+    return max(0.0, int(10 * min(means) - 0.3) / 10), min(1.03, int(10 * max(means) + 1.3) / 10)

@@ -6,17 +6,15 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from fspll.experiments.reproduce.grid_layout import swept
-from fspll.experiments.reproduce.grid_rows import (
-    Row,
-    is_omniglot,
-    label,
-    measured,
-    setting,
-    share,
-    signed,
+from fspll.experiments.reproduce.comparisons import (
+    Count,
+    above_ceiling,
+    best_settings,
+    compare,
+    counts,
+    differences,
+    same_order,
 )
-from fspll.experiments.reproduce.outcomes import Outcome
 from fspll.experiments.reproduce.published import (
     BEST_MANIFOLD_WEIGHT,
     METHODS,
@@ -26,23 +24,15 @@ from fspll.experiments.reproduce.published import (
     R,
     best_n_neighbors,
 )
-from fspll.experiments.reproduce.rows import DEFAULT, MANY_SHOT
-from fspll.experiments.reproduce.verdicts import (
-    Count,
-    above_ceiling,
-    best_settings,
-    counts,
-    differences,
-    same_order,
-    verdicts,
-)
+from fspll.experiments.reproduce.results import DEFAULT, MANY_SHOT, Outcome, Row, label
+from fspll.experiments.reproduce.tables import share, signed
 
 _SHOWN = 6
 
 
 def findings(outcome: Outcome) -> list[str]:
     """Return the findings of an outcome, the most important first."""
-    if not measured(outcome):
+    if not outcome.measured:
         return ["Nothing has been measured yet."]
     found = []
     if outcome.experiment == "noise":
@@ -63,7 +53,7 @@ def headline(outcome: Outcome) -> list[tuple[str, str]]:
         rivals = ("PN", "MAML", "FsPLL-nM")
         shown += [
             (f"{c.above} of {c.settings}", f"settings with FsPLL above {c.other[0]}")
-            for c in counts(verdicts(outcome, "FsPLL"))
+            for c in counts(compare(outcome, "FsPLL"))
             if c.other[0] in rivals
         ]
         won, total = best_settings(outcome, DEFAULT)
@@ -81,7 +71,7 @@ def headline(outcome: Outcome) -> list[tuple[str, str]]:
 def _winners(outcome: Outcome) -> list[str]:
     found = []
     for row in ("FsPLL", "FsPLL+", DEFAULT):
-        tallies = counts(verdicts(outcome, row))
+        tallies = counts(compare(outcome, row))
         if row == "FsPLL+":  # the paper tests it; its rivals are those that know as much
             tallies = [c for c in tallies if c.other[0].endswith("+")]
         elif row == "FsPLL":
@@ -91,7 +81,7 @@ def _winners(outcome: Outcome) -> list[str]:
     won, total = best_settings(outcome, DEFAULT)
     if total:
         words = f"{DEFAULT}, our own method, is above every other row in {won} of {total} settings"
-        lost = [c for c in counts(verdicts(outcome, DEFAULT)) if c.above < c.settings]
+        lost = [c for c in counts(compare(outcome, DEFAULT)) if c.above < c.settings]
         if lost:
             words += "; not always above " + _and(
                 f"{label(c.other)} ({c.above} of {c.settings})" for c in lost
@@ -169,7 +159,7 @@ def _ceiling(outcome: Outcome) -> list[str]:
         return []
     above.sort(key=lambda e: e.ceiling.mean - e.paper.mean)
     listed = "; ".join(
-        f"{e.row} at {setting(e.place)} ({share(e.paper.mean)} in print, at most "
+        f"{e.row} at {e.condition} ({share(e.paper.mean)} in print, at most "
         f"{share(e.ceiling.mean)} ± {share(e.ceiling.half_width)} here)"
         for e in above[:_SHOWN]
     )
@@ -186,18 +176,18 @@ def _ceiling(outcome: Outcome) -> list[str]:
 
 
 def _gains(outcome: Outcome) -> list[str]:
-    cells = measured(outcome)
+    cells = outcome.measured
     found = []
-    for place in outcome.places():
+    for condition in outcome.conditions():
         for (better, worse), gain in NOISE_GAINS.items():
-            both = [cells.get(((name, ""), place)) for name in (better, worse)]
+            both = [cells.get(((name, ""), condition)) for name in (better, worse)]
             if both[0] is not None and both[1] is not None:
                 ours = float(np.mean(both[0].query)) / max(float(np.mean(both[1].query)), 1e-9) - 1
                 found.append(
-                    f"{better} improves on {worse} by {ours:.0%} ({setting(place)}); the paper "
+                    f"{better} improves on {worse} by {ours:.0%} ({condition}); the paper "
                     f"says {gain:.0%}."
                 )
-        pair = [cells.get(((name, ""), place)) for name in ("FsPLL+", "FsPLL++")]
+        pair = [cells.get(((name, ""), condition)) for name in ("FsPLL+", "FsPLL++")]
         if pair[0] is not None and pair[1] is not None:
             gap = float(np.mean(pair[0].query) - np.mean(pair[1].query))
             found.append(
@@ -210,7 +200,7 @@ def _peaks(outcome: Outcome) -> list[str]:
     found = []
     for name, letter in (("n_neighbors", "k"), ("manifold_weight", "λ")):
         parts = []
-        for (_, r, _, n_shot), curve in swept(outcome, name).items():
+        for (_, r, _, n_shot), curve in outcome.swept(name).items():
             best = max(curve, key=lambda value: curve[value].mean)
             usual = best_n_neighbors(n_shot) if letter == "k" else BEST_MANIFOLD_WEIGHT
             words = f"{best:g} for r = {r} ({share(curve[best].mean)}"
@@ -228,13 +218,13 @@ def missing(outcome: Outcome) -> list[str]:
     """Return what was asked for and is not there, and what the paper has and was not asked for."""
     found = []
     if outcome.missing:
-        there = len(measured(outcome))
+        there = len(outcome.measured)
         found.append(
             f"Not finished: {outcome.missing} of {there + outcome.missing} cells are still to be "
             "measured, shown as –."
         )
-    if outcome.experiment == "omniglot" and is_omniglot(outcome):
-        cells = measured(outcome)
+    if outcome.experiment == "omniglot" and outcome.is_omniglot:
+        cells = outcome.measured
         names = {row[0] for row, _ in cells}
         rows = [name for name in METHODS if name not in names]
         settings = {(p.r, p.n_way, p.n_shot) for _, p in cells}

@@ -2,6 +2,12 @@
 
 A *network job* meta-trains one network. A *score job* solves the meta-test tasks of one setting
 with one method on one network; its tasks are numbered, so that a few more can always be added.
+
+Keys hold a revision of every rule that took part, and not the version of the package: a rule that
+computes something else gets a new revision and never meets figures of the old one, while a new
+version of the package keeps the figures of the rules that it did not touch.
+
+Costs are rough seconds, for the order of work and the time left; no figure depends on them.
 """
 
 from __future__ import annotations
@@ -13,10 +19,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from fspll._common.version import __version__
 from fspll.datasets import DATASETS, DataSet, ImageSet, load_images
+from fspll.experiments.methods import FORWARD_SECONDS, STEP_SECONDS, Method
+from fspll.metalearning import REGIMES
 from fspll.metalearning.plan import TrainingPlan
 from fspll.tasks import TaskSettings
+
+_PROTOCOL = "1"  # revision of how tasks are drawn and scored, which every figure depends on
+_UNTRAINED = "1"  # revision of how a network without training is made
 
 
 def key_of(settings: dict[str, Any]) -> str:
@@ -36,7 +46,7 @@ class Source:
     root : str, optional
         Folder of the files, when not in the data folder.
     size : int, optional
-        Pixels per side, for photos.
+        Height and width in pixels, for photos.
     """
 
     name: str
@@ -55,6 +65,12 @@ class Source:
     def digest(self, split: Literal["train", "test"]) -> str:
         """Return a fingerprint of pixels and labels."""
         return _digest(self, split)
+
+    @property
+    def pixels(self) -> float:
+        """Pixels of a meta-test image, in units of 28 x 28."""
+        shape = self.load("test").images.shape
+        return shape[1] * shape[2] / 784
 
 
 @lru_cache(maxsize=4)
@@ -86,8 +102,8 @@ class NetworkJob:
         return {
             "data": self.source.digest("train"),
             "plan": None if self.plan is None else self.plan.to_dict(),
+            "revision": _UNTRAINED if self.plan is None else REGIMES.get(self.plan.regime).revision,
             "seed": self.seed,
-            "version": __version__,
         }
 
     @property
@@ -106,29 +122,37 @@ class NetworkJob:
         """Return where the network is kept."""
         return out / "networks" / self.key
 
+    @property
+    def training_seconds(self) -> float:
+        """Roughly what meta-training costs."""
+        plan = self.plan
+        if plan is None:
+            return 0.0
+        images = plan.n_way * (plan.n_shot + plan.n_query)
+        steps = plan.total_steps * plan.tasks_per_step
+        adapting = 2.5 if REGIMES.get(plan.regime).learner.adapts else 1.0
+        return STEP_SECONDS * images * steps * self.source.pixels * adapting
+
+    @property
+    def embedding_seconds(self) -> float:
+        """Roughly what embedding the meta-test images costs."""
+        return FORWARD_SECONDS * len(self.source.load("test")) * self.source.pixels
+
 
 @dataclass(frozen=True)
 class ScoreJob:
     """Solve meta-test tasks of one setting with one method on one network.
 
-    Attributes
-    ----------
-    method : str
-        As in :class:`~fspll.experiments.reproduce.rows.RowSpec`.
-    n_neighbors, manifold_weight
-        k and lambda of FsPLL, where they are varied.
-    maml_steps : int
-        Steps of adaptation; 0 for other methods.
+    ``n_tasks`` is how many tasks are wanted. It is no part of the key: task i is the same however
+    many there are.
     """
 
     source: Source
     network: NetworkJob | None
-    method: str
+    method: Method
     setting: TaskSettings
     seed: int = 0
-    n_neighbors: int | None = None
-    manifold_weight: float | None = None
-    maml_steps: int = 0
+    n_tasks: int = 100
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -136,21 +160,17 @@ class ScoreJob:
         return {
             "data": self.source.digest("test"),
             "network": None if self.network is None else self.network.settings,
-            "method": self.method,
+            "method": self.method.identity(),
             "setting": asdict(self.setting),
             "seed": self.seed,
-            "n_neighbors": self.n_neighbors,
-            "manifold_weight": self.manifold_weight,
-            "maml_steps": self.maml_steps,
-            "version": __version__,
+            "protocol": _PROTOCOL,
         }
 
     @property
     def key(self) -> str:
         """The job's name in the store."""
-        return _score_key(self)
+        return key_of(self.settings)
 
-
-@lru_cache(maxsize=65536)
-def _score_key(job: ScoreJob) -> str:
-    return key_of(job.settings)
+    def seconds(self, n_tasks: int) -> float:
+        """Return roughly what some tasks cost."""
+        return n_tasks * self.method.seconds(self.setting, self.source.pixels)

@@ -15,7 +15,7 @@ from fspll._common.errors import InputError
 from fspll.metalearning import REGIMES
 from fspll.metalearning.plan import TrainingPlan
 
-_EPOCH = 100  # tasks an epoch: the paper's T
+_EPOCH = 100  # tasks per epoch: the paper's T
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Profile:
     epochs : int
         Rounds of 100 meta-training tasks, for methods that read the queries.
     n_way, n_query : int
-        Classes of a meta-training task (N1) and queries a class; K1 is 5.
+        Classes of a meta-training task (N1) and queries per class; K1 is 5.
     fresh : bool
         Whether every epoch draws new tasks; the paper's profile goes over the same 100 again.
     halve_every : int
@@ -36,10 +36,10 @@ class Profile:
     learning_rate : dict of str to float
         By regime; "" is for those not named. Chosen on meta-training classes.
     n_tasks : int
-        Meta-test tasks a setting; the paper's 100 rounds.
+        Meta-test tasks per setting; the paper's 100 rounds.
     photo_tasks, photo_size, photo_epochs : int
-        Meta-test tasks a setting, pixels a side, and epochs, where the data are photos; 0 epochs
-        means as many as for characters.
+        Meta-test tasks per setting, height and width in pixels, and epochs, where the data are
+        photos; 0 epochs means as many as for characters.
     n_ways, n_shots, rs : tuples of int
         The Omniglot grid: N2, K2, r.
     photo_ways, photo_shots, photo_rs : tuples of int

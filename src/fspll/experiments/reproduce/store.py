@@ -1,4 +1,4 @@
-"""Measured figures in one SQLite file: a row a task, keyed by the job's settings.
+"""Measured figures in one SQLite file: one row per task, keyed by the job's settings.
 
 Only the process that runs a grid writes, one transaction for each part of a job, so that a process
 killed at any moment leaves whole parts and nothing else. A task is in the file once or not at all.
@@ -7,9 +7,13 @@ killed at any moment leaves whole parts and nothing else. A task is in the file 
 from __future__ import annotations
 
 import json
+import platform
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import lru_cache
+from importlib import metadata
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -17,6 +21,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fspll._common.errors import DataError
+from fspll.experiments.reproduce.jobs import Source
+from fspll.experiments.reproduce.profiles import Profile
+from fspll.experiments.reproduce.results import Cell, Outcome
+from fspll.metalearning.trainer import MODEL
 
 _FORMAT = 1
 _TABLES = """
@@ -39,7 +47,7 @@ CREATE TABLE IF NOT EXISTS runs (
 
 
 class Figures(NamedTuple):
-    """What is known of a job: one entry a task, in the order of the tasks' numbers."""
+    """Figures of some tasks of a job, each of shape (n,): number, shares of right labels, time."""
 
     tasks: np.ndarray
     query: np.ndarray
@@ -58,7 +66,8 @@ class Store:
     Examples
     --------
     >>> with Store(":memory:") as store:
-    ...     store.add("k", {"method": "PN"}, {"torch": "2"}, [0, 1], [0.5, 1.0], [1.0, 1.0], 0.2)
+    ...     figures = Figures(np.arange(2), np.array([0.5, 1.0]), np.ones(2), np.full(2, 0.1))
+    ...     store.add("k", {"method": "PN"}, {"torch": "2"}, figures)
     ...     store.figures("k").query.tolist(), store.missing("k", 4)
     ([0.5, 1.0], [2, 3])
     """
@@ -107,14 +116,7 @@ class Store:
             raise
 
     def add(
-        self,
-        key: str,
-        settings: dict[str, Any],
-        versions: dict[str, str],
-        tasks: Sequence[int],
-        query: Iterable[float],
-        support: Iterable[float],
-        seconds: float,
+        self, key: str, settings: dict[str, Any], versions: dict[str, str], figures: Figures
     ) -> None:
         """Write some tasks of a job at once; tasks that are there already stay as they are.
 
@@ -123,17 +125,12 @@ class Store:
         key, settings
             Of the job.
         versions : dict
-            Of the packages that computed it.
-        tasks : sequence of int
-        query, support : iterables of float
-            Share of right labels of each task.
-        seconds : float
-            Processor time of all these tasks together.
+            Of the packages that computed it: a record, and no part of the key.
+        figures : Figures
         """
-        each = seconds / max(len(tasks), 1)
         rows = [
-            (key, int(task), float(q), float(s), each)
-            for task, q, s in zip(tasks, query, support, strict=True)
+            (key, int(task), float(q), float(s), float(seconds))
+            for task, q, s, seconds in zip(*figures, strict=True)
         ]
         with self._transaction():
             self.db.execute(
@@ -209,3 +206,72 @@ class Store:
 
 def _json(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
+
+
+@lru_cache(maxsize=1)
+def versions() -> dict[str, str]:
+    """Return the versions that a result depends on, by package."""
+    names = ("fspll", "torch", "numpy", "scipy", "scikit-learn")
+    return {"python": platform.python_version()} | {name: metadata.version(name) for name in names}
+
+
+# -------------------------------------------------------------------- from the store to an outcome
+
+
+def collect(
+    experiment: str, profile: Profile, source: Source, cells: Sequence[Cell], out: Path
+) -> Outcome:
+    """Return what ``out/results.sqlite`` holds of a grid.
+
+    A cell counts when all its tasks are there; half a cell would be compared on other tasks than
+    its neighbors.
+    """
+    found = []
+    with Store(out / "results.sqlite") as store:
+        for cell in cells:
+            if cell.job is None:
+                continue
+            figures = store.figures(cell.job.key, cell.job.n_tasks)
+            if len(figures.tasks) == cell.job.n_tasks:
+                seconds = float(figures.seconds.sum())
+                found.append(
+                    replace(cell, query=figures.query, support=figures.support, seconds=seconds)
+                )
+        about = _about(experiment, profile, source, cells, store, out)
+    missing = len(cells) - len(found)
+    dataset = source.dataset.describe(source.load("test"))
+    return Outcome(experiment, dataset, profile.name, tuple(found), about, missing)
+
+
+def _about(
+    experiment: str,
+    profile: Profile,
+    source: Source,
+    cells: Sequence[Cell],
+    store: Store,
+    out: Path,
+) -> dict[str, Any]:
+    profile = profile.for_photos() if source.dataset.kind == "photos" else profile
+    ready = store.networks()
+    jobs = [cell.job for cell in cells if cell.job is not None]
+    networks = {}
+    for network in (job.network for job in jobs):
+        if network is None or network.plan is None or not (network.folder(out) / MODEL).exists():
+            continue
+        networks[network.label] = {
+            "steps": network.plan.total_steps,
+            "tasks": network.plan.total_steps * network.plan.tasks_per_step,
+            # A network that another run or machine put there has no time in this store.
+            **({"seconds": round(ready[network.key][1], 1)} if network.key in ready else {}),
+            "plan": network.plan.to_dict(),
+        }
+    return {
+        "seed": jobs[0].seed if jobs else 0,
+        "tasks per setting": profile.n_tasks,
+        "tasks per setting for MAML": profile.tasks_for("MAML"),
+        "images that a network is trained on": profile.images,
+        "profile": profile.to_dict(),
+        "networks": networks,
+        "runs": store.runs(experiment, profile.name),
+        "versions": store.versions(job.key for job in jobs),
+    }

@@ -13,17 +13,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from fspll._common.errors import InputError, MissingPackageError
-from fspll.experiments.reproduce.costs import embedding_cost, solving_cost, training_cost
-from fspll.experiments.reproduce.grids import Asked
 from fspll.experiments.reproduce.jobs import NetworkJob, ScoreJob
-from fspll.experiments.reproduce.store import Store
-from fspll.experiments.reproduce.versions import versions
-from fspll.experiments.reproduce.working import embed_network, solve_tasks, train_network
+from fspll.experiments.reproduce.results import Cell
+from fspll.experiments.reproduce.store import Figures, Store, versions
+from fspll.experiments.reproduce.worker import embed_network, solve_tasks, train_network
 from fspll.metalearning.trainer import LOG, MODEL
 
 PART = 25  # tasks solved together: what a killed worker loses at most
@@ -63,7 +62,7 @@ class Workers:
 
 
 def run(
-    asked: Sequence[Asked],
+    cells: Sequence[Cell],
     out: Path,
     workers: Workers,
     *,
@@ -75,8 +74,8 @@ def run(
 
     Parameters
     ----------
-    asked : sequence of Asked
-        What :func:`fspll.experiments.reproduce.grids.grid` returned.
+    cells : sequence of Cell
+        What :func:`fspll.experiments.reproduce.grid.grid` returned.
     out : path
         Folder of the results and of the networks.
     workers : Workers
@@ -88,7 +87,7 @@ def run(
     out = out.resolve()
     started, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.perf_counter()
     with workers_ready(workers) as client, Store(out / "results.sqlite") as store:
-        todo = _Todo.of(asked, store, out)
+        todo = _Todo.of(cells, store, out)
         try:
             with _Meter(todo, out, progress) as meter:
                 for stage in (_train_stage, _embed_stage, _solve_stage):
@@ -106,35 +105,31 @@ class _Todo:
     parts: list[tuple[ScoreJob, list[int]]]
 
     @classmethod
-    def of(cls, asked: Sequence[Asked], store: Store, out: Path) -> _Todo:
+    def of(cls, cells: Sequence[Cell], store: Store, out: Path) -> _Todo:
         parts: dict[tuple[str, int], tuple[ScoreJob, list[int]]] = {}
-        for cell in asked:
-            for task in store.missing(cell.job.key, cell.n_tasks):
-                part = parts.setdefault((cell.job.key, task // PART), (cell.job, []))
+        for job in dict.fromkeys(cell.job for cell in cells if cell.job is not None):
+            key = job.key
+            for task in store.missing(key, job.n_tasks):
+                part = parts.setdefault((key, task // PART), (job, []))
                 if task not in part[1]:
                     part[1].append(task)
         needed = {job.network: None for job, _ in parts.values() if job.network is not None}
         embedded = {
             job.network: None
             for job, _ in parts.values()
-            if job.network is not None and job.method != "MAML"
+            if job.network is not None and job.method.needs_features
         }
         networks = [n for n in needed if n.plan and not (n.folder(out) / MODEL).exists()]
         # The longest first: a short piece at the end leaves no worker idle for long.
         return cls(
-            sorted(networks, key=training_cost, reverse=True),
+            sorted(networks, key=lambda job: job.training_seconds, reverse=True),
             list(embedded),
-            sorted(parts.values(), key=lambda p: solving_cost(*p), reverse=True),
+            sorted(parts.values(), key=lambda part: part[0].seconds(len(part[1])), reverse=True),
         )
 
 
-class _Piece:
-    """Something a worker computes, and what is done with the result."""
-
-    def __init__(
-        self, call: tuple[Callable[..., Any], tuple[Any, ...]], done: Callable[[Any], None]
-    ) -> None:
-        self.call, self.done = call, done
+# What a worker computes, and what is then done with the result in this process.
+_Piece = tuple[Callable[[], Any], Callable[[Any], None]]
 
 
 def _train_stage(
@@ -145,7 +140,7 @@ def _train_stage(
             store.add_network(job.key, job.settings, versions(), seconds)
             meter.trained(job)
 
-        return _Piece((train_network, (job, out, workers.device)), done)
+        return partial(train_network, job, out, workers.device), done
 
     return [piece(job) for job in todo.networks]
 
@@ -154,9 +149,9 @@ def _embed_stage(
     todo: _Todo, store: Store, out: Path, workers: Workers, meter: _Meter
 ) -> list[_Piece]:
     def piece(job: NetworkJob) -> _Piece:
-        return _Piece(
-            (embed_network, (job, out)),
-            lambda seconds: meter.add(f"embedded by {job.label}", embedding_cost(job)),
+        return (
+            partial(embed_network, job, out),
+            lambda seconds: meter.add(f"embedded by {job.label}", job.embedding_seconds),
         )
 
     return [piece(job) for job in todo.embeddings]
@@ -166,16 +161,15 @@ def _solve_stage(
     todo: _Todo, store: Store, out: Path, workers: Workers, meter: _Meter
 ) -> list[_Piece]:
     def piece(job: ScoreJob, numbers: list[int]) -> _Piece:
-        def done(scored: Any) -> None:
-            figures = (scored.tasks, scored.query, scored.support, scored.seconds)
-            store.add(job.key, job.settings, versions(), *figures)
+        def done(figures: Figures) -> None:
+            store.add(job.key, job.settings, versions(), figures)
             shape = job.setting
             meter.add(
-                f"{job.method}, {shape.n_way}-way {shape.n_shot}-shot, r = {shape.r}",
-                solving_cost(job, numbers),
+                f"{job.method.name}, {shape.n_way}-way {shape.n_shot}-shot, r = {shape.r}",
+                job.seconds(len(numbers)),
             )
 
-        return _Piece((solve_tasks, (job, numbers, out)), done)
+        return partial(solve_tasks, job, numbers, out), done
 
     return [piece(job, numbers) for job, numbers in todo.parts]
 
@@ -204,7 +198,8 @@ def _finish(pieces: list[_Piece], workers: Workers, client: Any) -> None:
         before = len(left)
         try:
             for number, result in _results(left, workers, client):
-                left.pop(number).done(result)
+                _, done = left.pop(number)
+                done(result)
         except _worker_lost():
             broken = broken + 1 if len(left) == before else 0
             if broken >= _PATIENCE:
@@ -213,35 +208,24 @@ def _finish(pieces: list[_Piece], workers: Workers, client: Any) -> None:
 
 def _results(left: dict[int, _Piece], workers: Workers, client: Any) -> Iterator[tuple[int, Any]]:
     """Yield (number, result) of pieces as they are finished, in any order."""
-    calls = [(number, *piece.call) for number, piece in left.items()]
-    if client is not None:
-        yield from _on_cluster(calls, client)
-    elif workers.n_jobs == 1:
+    calls = [(number, compute) for number, (compute, _) in left.items()]
+    if client is None and workers.n_jobs == 1:
         for call in calls:
             yield _numbered(*call)
-    else:
-        from joblib import Parallel, delayed, parallel_config
-
-        # Pieces are handed out one by one: some take seconds, others minutes.
-        with parallel_config(backend="loky", inner_max_num_threads=1):
-            pool = Parallel(n_jobs=workers.n_jobs, return_as="generator_unordered", batch_size=1)
-            yield from pool(delayed(_numbered)(*call) for call in calls)
-
-
-def _on_cluster(
-    calls: list[tuple[int, Callable[..., Any], tuple[Any, ...]]], client: Any
-) -> Iterator[tuple[int, Any]]:
+        return
     from joblib import Parallel, delayed, parallel_config
 
-    with parallel_config(backend="dask"):
+    backend: dict[str, Any] = {"backend": "dask"}
+    if client is None:
+        backend = {"backend": "loky", "inner_max_num_threads": 1, "n_jobs": workers.n_jobs}
+    with parallel_config(**backend):
+        # Pieces are handed out one by one: some take seconds, others minutes.
         pool = Parallel(return_as="generator_unordered", batch_size=1)
         yield from pool(delayed(_numbered)(*call) for call in calls)
 
 
-def _numbered(
-    number: int, function: Callable[..., Any], arguments: tuple[Any, ...]
-) -> tuple[int, Any]:
-    return number, function(*arguments)
+def _numbered(number: int, compute: Callable[[], Any]) -> tuple[int, Any]:
+    return number, compute()
 
 
 def _worker_lost() -> type[BaseException]:
@@ -254,14 +238,14 @@ def _worker_lost() -> type[BaseException]:
 
 
 class _Meter:
-    """Adds up the estimated cost of what is done, and looks at networks while they are trained."""
+    """Adds up the estimated cost of what is done, and follows networks while they are trained."""
 
     def __init__(self, todo: _Todo, out: Path, progress: Progress | None) -> None:
         self.progress, self.out = progress, out
         self.total = (
-            sum(map(training_cost, todo.networks))
-            + sum(map(embedding_cost, todo.embeddings))
-            + sum(solving_cost(*part) for part in todo.parts)
+            sum(job.training_seconds for job in todo.networks)
+            + sum(job.embedding_seconds for job in todo.embeddings)
+            + sum(job.seconds(len(numbers)) for job, numbers in todo.parts)
         )
         self.done = 0.0
         self.training = {job.key: job for job in todo.networks}
@@ -284,7 +268,7 @@ class _Meter:
     def trained(self, job: NetworkJob) -> None:
         """Count a network that is ready."""
         self.training.pop(job.key, None)
-        self.add(f"trained {job.label}", training_cost(job))
+        self.add(f"trained {job.label}", job.training_seconds)
 
     def add(self, what: str, cost: float) -> None:
         """Count a piece that is done."""
@@ -305,5 +289,5 @@ class _Meter:
             with suppress(OSError), (job.folder(self.out) / LOG).open("rb") as lines:
                 steps = sum(1 for _ in lines)
                 total = job.plan.total_steps if job.plan else 1
-                cost += training_cost(job) * min(steps / total, 1.0)
+                cost += job.training_seconds * min(steps / total, 1.0)
         return cost

@@ -5,35 +5,35 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fspll.experiments.reproduce.outcomes import Cell, Outcome, Place
-from fspll.experiments.reproduce.verdicts import (
+from fspll.experiments.reproduce.comparisons import (
     above_ceiling,
     best_settings,
+    compare,
     counts,
     differences,
     same_order,
-    verdicts,
 )
+from fspll.experiments.reproduce.results import Cell, Condition, Outcome
 from fspll.experiments.statistics import signed_rank_p
 
-A, B = Place(3, 5, 5), Place(3, 5, 10)
+A, B = Condition(3, 5, 5), Condition(3, 5, 10)
 
 
-def cell(row, place, mean, features="", n=40, spread=0.02):
-    noise = np.random.default_rng(len(row) + place.n_shot).normal(0, spread, n)
+def cell(row, condition, mean, features="", n=40, spread=0.02):
+    noise = np.random.default_rng(len(row) + condition.n_shot).normal(0, spread, n)
     query = mean + noise - noise.mean()
-    return Cell(row, features, place, query, query)
+    return Cell(row, features, condition, query, query)
 
 
 def outcome(*cells, dataset="Omniglot"):
     return Outcome("omniglot", dataset, "cpu", cells)
 
 
-def test_a_verdict_is_the_difference_of_means_and_the_test_on_the_same_tasks():
+def test_a_comparison_is_the_difference_of_means_and_the_test_on_the_same_tasks():
     mine, other = cell("FsPLL", A, 0.6), cell("PL-LEAF", A, 0.7, "trained")
-    (found,) = verdicts(outcome(mine, other, cell("ceiling", A, 1.0)), "FsPLL")
+    (found,) = compare(outcome(mine, other, cell("ceiling", A, 1.0)), "FsPLL")
     assert found.other == ("PL-LEAF", "trained")
-    assert found.place == A
+    assert found.condition == A
     assert found.difference == pytest.approx(-0.1)
     assert found.p == signed_rank_p(mine.query, other.query)
     assert found.better == "PL-LEAF (trained)"
@@ -43,10 +43,10 @@ def test_counts_over_settings():
     grid = outcome(
         cell("PN", A, 0.5), cell("FsPLL", A, 0.6), cell("PN", B, 0.6), cell("FsPLL", B, 0.55)
     )
-    (count,) = counts(verdicts(grid, "FsPLL"))
+    (count,) = counts(compare(grid, "FsPLL"))
     assert (count.settings, count.above, count.below) == (2, 1, 1)
     assert (count.surely_above, count.surely_below) == (1, 1)
-    above = next(v for v in verdicts(grid, "FsPLL") if v.place == A)
+    above = next(v for v in compare(grid, "FsPLL") if v.condition == A)
     assert count.largest_p == above.p
     assert str(count).startswith("FsPLL above PN in 1 of 2 settings, largest p = ")
 
@@ -54,7 +54,7 @@ def test_counts_over_settings():
 def test_equal_rows_are_neither_above_nor_below():
     query = np.array([0.5, 0.6, 0.7])
     grid = outcome(Cell("FsPLL", "", A, query, query), Cell("PN", "", A, query, query))
-    (count,) = counts(verdicts(grid, "FsPLL"))
+    (count,) = counts(compare(grid, "FsPLL"))
     assert (count.above, count.below, count.largest_p) == (0, 0, None)
     assert str(count) == "FsPLL above PN in 0 of 1 settings"
     assert best_settings(grid, "FsPLL") == (0, 1)
@@ -62,15 +62,15 @@ def test_equal_rows_are_neither_above_nor_below():
 
 def test_cells_without_tasks_are_not_compared():
     none = Cell("PN", "", A, np.array([]), np.array([]))
-    assert verdicts(outcome(cell("FsPLL", A, 0.6), none), "FsPLL") == ()
+    assert compare(outcome(cell("FsPLL", A, 0.6), none), "FsPLL") == ()
 
 
 def test_rows_with_fewer_tasks_are_compared_on_those_that_both_solved():
     long = Cell("FsPLL", "", A, np.array([0.5, 0.6, 0.7, 0.0, 0.0]), np.zeros(5))
     short = Cell("MAML", "", A, np.array([0.4, 0.5, 0.6]), np.zeros(3))
-    (verdict,) = verdicts(outcome(long, short), "FsPLL")
-    assert verdict.better == "FsPLL"
-    assert verdict.difference == pytest.approx(0.1)
+    (comparison,) = compare(outcome(long, short), "FsPLL")
+    assert comparison.better == "FsPLL"
+    assert comparison.difference == pytest.approx(0.1)
 
 
 def test_the_ceiling_is_no_competitor():
@@ -98,7 +98,7 @@ def test_printed_figures_above_the_ceiling():
     # In print: FsPLL+ .972±.072 at 5-shot, .996±.011 at 10-shot; all others are below.
     sure, close = cell("ceiling", A, 0.83), cell("ceiling", B, 0.993)
     found = above_ceiling(outcome(sure, close))
-    assert [(e.row, e.place, e.beyond_chance) for e in found] == [
+    assert [(e.row, e.condition, e.beyond_chance) for e in found] == [
         ("FsPLL+", A, True),
         ("FsPLL+", B, False),
     ]

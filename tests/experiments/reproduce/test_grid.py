@@ -7,10 +7,9 @@ from dataclasses import replace
 import pytest
 
 from fspll._common.errors import InputError
-from fspll.experiments.reproduce.grids import EXPERIMENTS, grid
+from fspll.experiments.reproduce.grid import EXPERIMENTS, TABLE, grid
 from fspll.experiments.reproduce.jobs import NetworkJob
 from fspll.experiments.reproduce.profiles import PROFILES, find_profile
-from fspll.experiments.reproduce.rows import TABLE
 from fspll.metalearning import REGIMES
 
 
@@ -39,7 +38,7 @@ def test_the_papers_profile_has_the_papers_budget():
 def test_slow_rows_may_solve_the_first_tasks_only(source, profile):
     slow = replace(profile, maml_tasks=3)
     asked = grid("mini-imagenet", slow, source, rows=["MAML", "PN", "MAML+"])
-    assert {cell.row.name: cell.n_tasks for cell in asked} == {"PN": 8, "MAML": 3, "MAML+": 3}
+    assert {cell.row: cell.job.n_tasks for cell in asked} == {"PN": 8, "MAML": 3, "MAML+": 3}
     assert replace(slow, maml_tasks=99).for_photos().tasks_for("MAML") == 8
 
 
@@ -64,13 +63,13 @@ def test_the_omniglot_grid_is_the_papers_table(source):
     # fspll, fspll-nm, pn, maml and leave-one-out for every r; precise, maml+ and untrained; none
     assert len(networks) == 5 * 3 + 3 + 1
     assert len({cell.job.key for cell in asked}) == len(asked)
-    names = {(cell.row.name, cell.row.features) for cell in asked}
+    names = {(cell.row, cell.features) for cell in asked}
     for method in ("PL-AGGD", "PALOC", "PL-ECOC", "PL-LEAF"):
         assert {(method, "trained"), (method, "untrained")} <= names
 
 
 def test_rows_with_precise_labels_say_so_in_their_tasks(source, profile):
-    settings = {cell.row.name: cell.job.setting for cell in grid("noise", profile, source)}
+    settings = {cell.row: cell.job.setting for cell in grid("noise", profile, source)}
     assert settings["FsPLL+"].r == settings["PN"].r == 2
     assert settings["FsPLL++"].r == settings["PN++"].r == 0
 
@@ -82,16 +81,16 @@ def test_tasks_that_the_data_cannot_fill_are_refused(source, profile):
 
 
 def test_parameters_vary_one_at_a_time(source):
-    places = [cell.place for cell in grid("parameters", PROFILES["quick"], source)]
-    assert all((p.n_neighbors is None) != (p.manifold_weight is None) for p in places)
-    assert {p.manifold_weight for p in places} >= {0.0, 0.5, 1.0}
-    assert {p.n_neighbors for p in places} >= {1, 9, 20}
+    conditions = [cell.condition for cell in grid("parameters", PROFILES["quick"], source)]
+    assert all((p.n_neighbors is None) != (p.manifold_weight is None) for p in conditions)
+    assert {p.manifold_weight for p in conditions} >= {0.0, 0.5, 1.0}
+    assert {p.n_neighbors for p in conditions} >= {1, 9, 20}
 
 
 def test_a_grid_can_be_narrowed(source, profile):
     wide = replace(profile, photo_ways=(4, 5), photo_rs=(1, 2))
     asked = grid("mini-imagenet", wide, source, rows=["PN"], rs=[2], n_ways=[5])
-    assert [(c.row.name, c.place.r, c.place.n_way) for c in asked] == [("PN", 2, 5)]
+    assert [(c.row, c.condition.r, c.condition.n_way) for c in asked] == [("PN", 2, 5)]
     with pytest.raises(InputError, match="no row 'NP'"):
         grid("mini-imagenet", wide, source, rows=["NP"])
     with pytest.raises(InputError, match="nothing of the grid is left"):

@@ -10,35 +10,22 @@ import multiprocessing
 import os
 import time
 from collections.abc import Callable
-from dataclasses import fields, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from fspll._common.devices import keep_freed_memory
-from fspll.diagnosis import ceiling
-from fspll.embeddings import InputSpec, NetworkEncoder, embed_images, untrained_encoder
+from fspll.embeddings import InputSpec, NetworkEncoder, untrained_encoder
 from fspll.embeddings.registry import load_network
-from fspll.experiments.baselines import BASELINES, score_baseline
-from fspll.experiments.evaluation import METHODS, PrototypeMethod, Scores, score_maml, score_tasks
+from fspll.experiments.methods import Samples
 from fspll.experiments.reproduce.jobs import NetworkJob, ScoreJob
+from fspll.experiments.reproduce.store import Figures
 from fspll.metalearning.trainer import MODEL, train
-from fspll.tasks import Tasks, TaskSource
+from fspll.tasks import TaskSource
 
-_CALIBRATED_ON = 512  # pictures that set an untrained network's batch statistics
-
-
-class Scored(NamedTuple):
-    """Figures of some tasks of a job."""
-
-    tasks: list[int]
-    query: np.ndarray
-    support: np.ndarray
-    seconds: float
+_FOR_STATISTICS = 512  # pictures that set an untrained network's batch statistics
 
 
 def one_thread() -> None:
@@ -82,48 +69,30 @@ def embed_network(job: NetworkJob, out: Path) -> float:
     """Embed the meta-test images once, for all the workers that will need them."""
     one_thread()
     start = time.perf_counter()
-    _features(job, out)
+    _ = _samples(job, out).features
     return time.perf_counter() - start
 
 
-def solve_tasks(job: ScoreJob, numbers: list[int], out: Path) -> Scored:
+def solve_tasks(job: ScoreJob, numbers: list[int], out: Path) -> Figures:
     """Solve some tasks of a job."""
     one_thread()
     data = job.source.load("test")
     tasks = TaskSource(data.labels, job.setting, job.seed, data.class_names).batch(numbers)
+    samples = Samples(data) if job.network is None else _samples(job.network, out)
     start = time.process_time()
-    scores = _scores(job, tasks, out)
-    seconds = time.process_time() - start
-    return Scored(numbers, scores.query_accuracy, scores.support_accuracy, seconds)
-
-
-def _scores(job: ScoreJob, tasks: Tasks, out: Path) -> Scores:
-    if job.network is None:
-        best = np.array([ceiling(mask, tasks.support_labels) for mask in tasks.candidates])
-        return Scores(best, best)
-    if job.method == "MAML":
-        encoder = _encoder(job.network, out)
-        plan = job.network.plan
-        rate = 0.5 if plan is None else plan.inner_rate
-        data = job.source.load("test")
-        return score_maml(encoder.network, data, tasks, steps=job.maml_steps, rate=rate)
-    features = _features(job.network, out)
-    if job.method in BASELINES:
-        return score_baseline(features, tasks, job.method)
-    return score_tasks(features, tasks, _varied(job))
-
-
-def _varied(job: ScoreJob) -> PrototypeMethod:
-    method = METHODS[job.method]
-    varied = {"n_neighbors": job.n_neighbors, "manifold_weight": job.manifold_weight}
-    known = {field.name for field in fields(method.rectifier)}
-    asked = {name: value for name, value in varied.items() if value is not None and name in known}
-    return replace(method, rectifier=replace(method.rectifier, **asked))
+    scores = job.method.score(samples, tasks)
+    each = (time.process_time() - start) / max(len(numbers), 1)
+    return Figures(
+        np.array(numbers),
+        scores.query_accuracy,
+        scores.support_accuracy,
+        np.full(len(numbers), each),
+    )
 
 
 @lru_cache(maxsize=32)
-def _features(job: NetworkJob, out: Path) -> Tensor:
-    return embed_images(_encoder(job, out), job.source.load("test"))
+def _samples(job: NetworkJob, out: Path) -> Samples:
+    return Samples(job.source.load("test"), _encoder(job, out))
 
 
 @lru_cache(maxsize=4)
@@ -133,7 +102,7 @@ def _encoder(job: NetworkJob, out: Path) -> NetworkEncoder:
         gray = data.images.ndim == 3
         size = data.images.shape[1]
         channels = 1 if gray else 3
-        rows = np.linspace(0, len(data) - 1, _CALIBRATED_ON).astype(int)
+        rows = np.linspace(0, len(data) - 1, _FOR_STATISTICS).astype(int)
         return untrained_encoder(
             "conv4",
             data.images[rows],

@@ -17,11 +17,11 @@ import psutil
 import pytest
 
 from fspll._common.errors import InputError
-from fspll.experiments.reproduce import runner
-from fspll.experiments.reproduce.collecting import collect
-from fspll.experiments.reproduce.grids import grid
+from fspll.experiments.reproduce import run as runner
+from fspll.experiments.reproduce.grid import grid
 from fspll.experiments.reproduce.jobs import Source
-from fspll.experiments.reproduce.runner import PART, Workers, run
+from fspll.experiments.reproduce.run import PART, Workers, run
+from fspll.experiments.reproduce.store import collect
 
 # Slow enough to be killed in the middle, quick enough to wait for.
 ROWS = ["PN", "FsPLL", "PL-ECOC", "ceiling"]
@@ -30,10 +30,10 @@ N_TASKS = 4 * PART
 SCRIPT = """
 import json, sys
 from pathlib import Path
-from fspll.experiments.reproduce.grids import grid
+from fspll.experiments.reproduce.grid import grid
 from fspll.experiments.reproduce.jobs import Source
 from fspll.experiments.reproduce.profiles import Profile
-from fspll.experiments.reproduce.runner import Workers, run
+from fspll.experiments.reproduce.run import Workers, run
 
 if __name__ == "__main__":
     about = json.loads(sys.argv[1])
@@ -190,7 +190,7 @@ def test_what_is_collected_says_what_made_it(asked, expected, source, profile, t
     wide = replace(profile, photo_tasks=N_TASKS)
     outcome = collect("mini-imagenet", wide, source, asked, tmp_path / "undisturbed")
     assert outcome.missing == 0
-    assert [cell.row for cell in outcome.cells] == [cell.row.name for cell in asked]
+    assert [cell.row for cell in outcome.cells] == [cell.row for cell in asked]
     assert outcome.cells[0].query.shape == (N_TASKS,)
     assert "not miniImageNet" in outcome.dataset
     assert outcome.about["networks"]["fspll-r1"]["steps"] == 100

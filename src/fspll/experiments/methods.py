@@ -1,0 +1,372 @@
+"""Methods that solve few-shot tasks, found by name: one place decides how each is scored.
+
+:func:`find_method` knows the paper's methods (:data:`METHODS`), every rectifier of
+:data:`fspll.rectifiers.RECTIFIERS` and every learner of :data:`fspll.baselines.BASELINES`, those of
+other packages included. All score tasks in the same way, ``method.score(samples, tasks)``, whatever
+they need of the samples.
+
+Shapes: B tasks, n support samples, q queries, l classes, m features.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from fspll._common.errors import InputError
+from fspll._common.registry import Registry
+from fspll.baselines import BASELINES
+from fspll.candidates.observed import Observed
+from fspll.datasets import ImageSet
+from fspll.diagnosis import ceiling
+from fspll.embeddings import (
+    Conv4Classifier,
+    Encoder,
+    NetworkEncoder,
+    embed_images,
+    image_tensor,
+)
+from fspll.experiments.statistics import calibration_error
+from fspll.metalearning.maml import solve_task
+from fspll.rectifiers import RECTIFIERS, EqualWeights, EvidenceRule, FsPLLRule, Rectifier
+from fspll.tasks import Tasks, TaskSettings
+
+_FEATURES_AT_ONCE = 1 << 26  # gathered support and query features, 256 MB in float32
+
+# Seconds on one core of an ordinary server: an image of 28 x 28 through the network, with and
+# without its gradient. Only ratios matter; see ``Method.seconds``.
+STEP_SECONDS, FORWARD_SECONDS = 1.3e-3, 0.45e-3
+
+
+class Scores(NamedTuple):
+    """One accuracy per task, each of shape (B,), and how well probabilities are calibrated.
+
+    A calibration error is the mean distance of confidence to accuracy, over confidence bins that
+    run through all tasks; None for methods without probabilities.
+    """
+
+    query_accuracy: np.ndarray
+    support_accuracy: np.ndarray
+    query_calibration: float | None = None
+    support_calibration: float | None = None
+
+
+class Samples:
+    """What tasks are drawn from, in the forms that methods need.
+
+    Parameters
+    ----------
+    data : ImageSet, optional
+    encoder : Encoder, optional
+        The network that embeds the images, or that is adapted to tasks.
+    features : Tensor of shape (n_samples, m), optional
+        Without it the encoder embeds the images when a method first asks for features.
+    """
+
+    def __init__(
+        self,
+        data: ImageSet | None = None,
+        encoder: Encoder | None = None,
+        features: Tensor | None = None,
+    ) -> None:
+        self.data, self.encoder = data, encoder
+        if features is not None:
+            self.features = features
+
+    @cached_property
+    def features(self) -> Tensor:
+        """The embedded samples, of shape (n_samples, m)."""
+        if self.encoder is None or self.data is None:
+            raise InputError("features need a data set and a network that embeds it")
+        return embed_images(self.encoder, self.data)
+
+
+class Method(ABC):
+    """Something that solves tasks: learns from their support, predicts their queries.
+
+    Attributes
+    ----------
+    name : str
+    needs_features, adapts_network : bool
+        Whether it works on features of the samples, or adapts a network to every task.
+    """
+
+    name: str
+    needs_features: ClassVar[bool] = False
+    adapts_network: ClassVar[bool] = False
+
+    @abstractmethod
+    def identity(self) -> dict[str, Any]:
+        """Return all that decides a result, as JSON can hold it: settings, and a revision.
+
+        The revision is that of the rule behind the method. It changes whenever the rule computes
+        something else, so that kept results of the rule as it was are not taken for its own.
+        """
+
+    @abstractmethod
+    def score(self, samples: Samples, tasks: Tasks) -> Scores:
+        """Solve a batch of tasks.
+
+        Returns
+        -------
+        Scores
+            Share of queries whose class is right, and share of support samples whose most credible
+            candidate is the true one. Among equally credible candidates the first is taken.
+        """
+
+    @abstractmethod
+    def seconds(self, shape: TaskSettings, pixels: float) -> float:
+        """Return roughly what a task costs, for the order of work and the time left.
+
+        Parameters
+        ----------
+        shape : TaskSettings
+        pixels : float
+            Of an image, in units of 28 x 28.
+        """
+
+
+# -------------------------------------------------------------------- prototypes
+
+
+@dataclass(frozen=True)
+class Prototypes(Method):
+    """Prototypes from candidate sets by a rectifier, for many tasks at once."""
+
+    name: str
+    rectifier: Rectifier
+
+    needs_features: ClassVar[bool] = True
+
+    def identity(self) -> dict[str, Any]:
+        """Return the rectifier's revision and settings."""
+        rule = self.rectifier
+        return {"method": self.name, "revision": rule.revision, "settings": rule.settings()}
+
+    def with_settings(self, **changes: Any) -> Prototypes:
+        """Return the method with some settings of its rectifier changed."""
+        rectifier: Any = self.rectifier  # a dataclass
+        return replace(self, rectifier=replace(rectifier, **changes))
+
+    def solve(self, support: Tensor, candidates: Tensor, query: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the probabilities of the support's candidates and of the queries' classes.
+
+        Parameters
+        ----------
+        support : Tensor of shape (B, n, m)
+        candidates : bool Tensor of shape (B, n, l)
+        query : Tensor of shape (B, q, m)
+
+        Returns
+        -------
+        support_probabilities : Tensor of shape (B, n, l)
+        query_probabilities : Tensor of shape (B, q, l)
+        """
+        fitted = self.rectifier.fit(support, Observed(candidates))
+        return torch.as_tensor(fitted.confidence), fitted.predict_proba(query)
+
+    def score(self, samples: Samples, tasks: Tasks) -> Scores:
+        """Solve as many tasks at once as memory allows."""
+        if tasks.support.ndim != 2 or not tasks.query.shape[1]:
+            raise InputError("scores need a batch of tasks with queries")
+        features = samples.features
+        per_task = (tasks.support.shape[1] + tasks.query.shape[1]) * features.shape[1]
+        at_once = max(1, _FEATURES_AT_ONCE // per_task)
+        truths = [torch.from_numpy(t) for t in (tasks.support_labels, tasks.query_labels)]
+        hits: list[list[Tensor]] = [[], []]
+        sure: list[list[Tensor]] = [[], []]
+        for start in range(0, len(tasks.support), at_once):
+            part = slice(start, start + at_once)
+            solved = self.solve(
+                features[torch.from_numpy(tasks.support[part])],
+                torch.from_numpy(tasks.candidates[part]).to(features.device),
+                features[torch.from_numpy(tasks.query[part])],
+            )
+            for probabilities, truth, hit, confidence in zip(
+                solved, truths, hits, sure, strict=True
+            ):
+                best = probabilities.cpu().max(dim=-1)
+                hit.append(best.indices == truth)
+                confidence.append(best.values)
+        support_hits, query_hits = (torch.cat(parts).numpy() for parts in hits)
+        support_sure, query_sure = (torch.cat(parts).numpy() for parts in sure)
+        return Scores(
+            query_accuracy=query_hits.mean(axis=1),
+            support_accuracy=support_hits.mean(axis=1),
+            query_calibration=calibration_error(query_sure, query_hits),
+            support_calibration=calibration_error(support_sure, support_hits),
+        )
+
+    def seconds(self, shape: TaskSettings, pixels: float) -> float:
+        """Return roughly what a task costs."""
+        return 5e-5 * shape.n_way * (shape.n_shot + shape.n_query)
+
+
+# -------------------------------------------------------------------- partial-label learners
+
+
+@dataclass(frozen=True)
+class Baseline(Method):
+    """A partial-label learner of :data:`fspll.baselines.BASELINES`, fitted to each task."""
+
+    name: str
+
+    needs_features: ClassVar[bool] = True
+
+    @cached_property
+    def _estimator(self) -> Any:
+        estimator = BASELINES.get(self.name)()
+        # What is drawn is drawn the same again, so that a resumed run repeats itself.
+        seeded = {"random_state": 0} if "random_state" in estimator.get_params() else {}
+        return estimator.set_params(**seeded)
+
+    def identity(self) -> dict[str, Any]:
+        """Return the learner's revision and parameters."""
+        revision = getattr(self._estimator, "revision", "1")
+        parameters = self._estimator.get_params()
+        return {"method": self.name, "revision": revision, "settings": parameters}
+
+    def score(self, samples: Samples, tasks: Tasks) -> Scores:
+        """Solve the tasks one by one."""
+        from sklearn.base import clone
+
+        rows = samples.features.cpu().numpy()
+        query, support = [], []
+        for known, asked, mask in zip(tasks.support, tasks.query, tasks.candidates, strict=True):
+            model = clone(self._estimator).fit(rows[known], mask)
+            query.append(np.mean(model.predict(rows[asked]) == tasks.query_labels))
+            found = model.labels_ if hasattr(model, "labels_") else model.predict(rows[known])
+            support.append(np.mean(found == tasks.support_labels))
+        return Scores(np.array(query), np.array(support))
+
+    def seconds(self, shape: TaskSettings, pixels: float) -> float:
+        """Return roughly what a task costs."""
+        return 0.01 + 5e-4 * shape.n_way * shape.n_shot
+
+
+# -------------------------------------------------------------------- MAML and the ceiling
+
+
+@dataclass(frozen=True)
+class Maml(Method):
+    """A network that was meta-trained to be adapted, by some gradient steps on each task.
+
+    ``steps`` is how many; their rate is the one that the network was trained with.
+    """
+
+    name: str = "MAML"
+    steps: int = 10
+
+    revision: ClassVar[str] = "1"
+    adapts_network: ClassVar[bool] = True
+
+    def identity(self) -> dict[str, Any]:
+        """Return the revision of the adaptation and its number of steps."""
+        return {"method": self.name, "revision": self.revision, "settings": {"steps": self.steps}}
+
+    def score(self, samples: Samples, tasks: Tasks) -> Scores:
+        """Adapt the network to each task."""
+        if samples.data is None or not isinstance(samples.encoder, NetworkEncoder):
+            raise InputError(f"{self.name} needs images and a network to adapt")
+        plan = samples.encoder.metadata.get("training", {}).get("plan", {})
+        rate = float(plan.get("inner_rate", 0.5))
+        network = samples.encoder.network
+        return score_maml(network, samples.data, tasks, steps=self.steps, rate=rate)
+
+    def seconds(self, shape: TaskSettings, pixels: float) -> float:
+        """Return roughly what a task costs."""
+        adapting = STEP_SECONDS * shape.n_shot * self.steps
+        return (adapting + FORWARD_SECONDS * shape.n_query) * shape.n_way * pixels
+
+
+def score_maml(
+    network: nn.Module, data: ImageSet, tasks: Tasks, *, steps: int, rate: float
+) -> Scores:
+    """Adapt a MAML network to each task of a batch and score it."""
+    query, support = [], []
+    for rows, candidates in zip(
+        np.concatenate([tasks.support, tasks.query], axis=1), tasks.candidates, strict=True
+    ):
+        known, guessed = solve_task(
+            network,
+            image_tensor(data.images[rows]),
+            torch.from_numpy(candidates),
+            steps=steps,
+            rate=rate,
+        )
+        support.append(np.mean(known.numpy() == tasks.support_labels))
+        query.append(np.mean(guessed.numpy() == tasks.query_labels))
+    return Scores(np.array(query), np.array(support))
+
+
+@dataclass(frozen=True)
+class Ceiling(Method):
+    """The best share of right labels that the candidate sets allow anyone to expect."""
+
+    name: str = "ceiling"
+
+    revision: ClassVar[str] = "1"
+
+    def identity(self) -> dict[str, Any]:
+        """Return the revision of the counting; there is nothing to set."""
+        return {"method": self.name, "revision": self.revision, "settings": {}}
+
+    def score(self, samples: Samples, tasks: Tasks) -> Scores:
+        """Count over the candidate sets; samples are not looked at."""
+        best = np.array([ceiling(mask, tasks.support_labels) for mask in tasks.candidates])
+        return Scores(best, best)
+
+    def seconds(self, shape: TaskSettings, pixels: float) -> float:
+        """Return roughly what a task costs."""
+        return 5e-5 * shape.n_way * (shape.n_shot + shape.n_query)
+
+
+# -------------------------------------------------------------------- by name
+
+METHODS: Registry[Method] = Registry(
+    "method",
+    "fspll.methods",
+    {
+        "PN": Prototypes("PN", EqualWeights()),
+        "FsPLL-nM": Prototypes("FsPLL-nM", FsPLLRule(manifold_weight=0.0)),
+        "FsPLL": Prototypes("FsPLL", FsPLLRule()),
+        "Evidence": Prototypes("Evidence", EvidenceRule()),
+        "MAML": Maml(),
+        "ceiling": Ceiling(),
+    },
+)
+DEFAULT_METHODS = ("PN", "FsPLL-nM", "FsPLL", "Evidence")
+
+
+def method_names() -> list[str]:
+    """Return every name that :func:`find_method` knows."""
+    others = dict.fromkeys([*RECTIFIERS, *BASELINES])
+    return [*METHODS, *(name for name in others if name not in METHODS)]
+
+
+def find_method(name: str) -> Method:
+    """Return a method by its name; a wrong name lists the right ones.
+
+    Examples
+    --------
+    >>> find_method("PL-KNN"), find_method("none")
+    (Baseline(name='PL-KNN'), Prototypes(name='none', rectifier=EqualWeights(metric='euclidean')))
+    """
+    if name in METHODS:
+        return METHODS.get(name)
+    if name in RECTIFIERS:
+        return Prototypes(RECTIFIERS.find(name) or name, RECTIFIERS.get(name)())
+    if name in BASELINES:
+        return Baseline(BASELINES.find(name) or name)
+    raise InputError(f"method must be one of {', '.join(method_names())}, not {name!r}")
+
+
+def adapts(encoder: Encoder) -> bool:
+    """Tell whether a network is meant to be adapted to tasks rather than to embed samples."""
+    return isinstance(getattr(encoder, "network", None), Conv4Classifier)
