@@ -122,3 +122,12 @@ def test_what_is_refused(run, model, pictures, tmp_path):
         code, output, complaints = run("predict", *given)
         assert (code, output) == (2, "")
         assert message in complaints
+
+
+def test_an_encoder_of_another_width_is_refused(run, model, pictures, tmp_path):
+    network = build_network("conv4", width=4, size=16, seed=0)
+    path = tmp_path / "other.safetensors"
+    save_checkpoint(path, network, input_spec=InputSpec(16, 1, "bright-ink"))
+    code, output, complaints = run("predict", model, pictures, "--encoder", path)
+    assert (code, output) == (2, "")
+    assert "the encoder gives 4 features, but this model was made from 8" in complaints

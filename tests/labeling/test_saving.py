@@ -89,3 +89,19 @@ def test_a_function_of_ones_own_is_passed_again(annotate, tmp_path):
     assert load_model(tmp_path, encoder=length).predict(["xxxxxx"]).tolist() == ["b"]
     with pytest.raises(ValueError, match="with an embedding of your own"):
         load_model(tmp_path)
+
+
+class Lengths:
+    """Not an encoder of this package: all it has is a method ``encode``."""
+
+    def encode(self, texts):
+        return np.array([[float(len(text))] for text in texts])
+
+
+def test_any_object_that_encodes_is_an_encoder(annotate, tmp_path):
+    data = annotate([["a"], ["a", "b"], ["b"]], texts=("x", "xx", "yyyyy"))
+    found = label(data, encoder=Lengths())
+    assert found.encoder == "Lengths"
+    assert found.labels.tolist() == ["a", "a", "b"]
+    found.save(tmp_path)
+    assert load_model(tmp_path, encoder=Lengths()).predict(["xxxxxx"]).tolist() == ["b"]

@@ -98,7 +98,7 @@ def _review_rows(labeling: Labeling) -> Iterator[Sequence[Any]]:
         )
 
 
-def load_model(path: Path | str, *, encoder: Any = None, device: str = "auto") -> FsPLLClassifier:
+def load_model(path: Path | str, *, encoder: Any = None) -> FsPLLClassifier:
     """Read the model of a result, or any saved classifier, ready to take new samples.
 
     Parameters
@@ -107,8 +107,6 @@ def load_model(path: Path | str, *, encoder: Any = None, device: str = "auto") -
         The file, or the folder of a result.
     encoder : optional
         Replaces the stored encoder; needed when it was a function of yours.
-    device : str, default="auto"
-        Where an encoder computes that comes with an installed package.
     """
     path = Path(path)
     if path.is_dir():
