@@ -186,6 +186,15 @@ def test_another_package_adds_a_data_set_through_its_entry_point(tmp_path):
     assert shown.stderr.startswith("note: the data set 'broken' (dots:LINES) cannot be imported:")
 
 
+def test_what_is_registered_is_an_instance_or_a_class(monkeypatch):
+    monkeypatch.setattr(DATASETS, "_things", dict(DATASETS._things))
+    DATASETS.register("again", type(GLYPHS))
+    assert DATASETS.get("again").name == "glyphs"
+    DATASETS.register("loader", load_glyphs)
+    with pytest.raises(InputError, match="data set 'loader' is of type function, not a DataSet"):
+        DATASETS.get("loader")
+
+
 def test_what_loads_no_images_is_named(monkeypatch):
     monkeypatch.setattr(GLYPHS, "load", lambda split, **_: "pictures", raising=False)
     with pytest.raises(InputError, match="the data set 'glyphs' loads str, not images"):

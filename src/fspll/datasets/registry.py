@@ -9,7 +9,23 @@ from fspll._common.registry import Registry
 from fspll.datasets.base import DataSet, ImageSet
 from fspll.datasets.folders import load_image_folder
 
-DATASETS: Registry[DataSet] = Registry(
+
+class DataSets(Registry[DataSet]):
+    """Data sets by name; another package may register an instance, or a class that is made one."""
+
+    def get(self, name: str) -> DataSet:
+        """Return a data set; a wrong name suggests the right one."""
+        found: object = super().get(name)
+        dataset = found() if isinstance(found, type) else found
+        if not isinstance(dataset, DataSet):
+            raise InputError(
+                f"what is registered as the data set {name!r} is of type "
+                f"{type(dataset).__name__}, not a DataSet"
+            )
+        return dataset
+
+
+DATASETS = DataSets(
     "data set",
     "fspll.datasets",
     {
