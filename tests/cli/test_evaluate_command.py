@@ -140,6 +140,17 @@ def test_bad_options_give_one_sentence(run, tmp_path, options, message):
     assert len(errors.splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    "options", ["--methods PN,KNN", "--n-way five", "--r 1,x", "--save rows.txt"]
+)
+def test_bad_options_are_refused_before_anything_is_loaded(run, tmp_path, monkeypatch, options):
+    asked = []
+    monkeypatch.setattr(GLYPHS, "load", lambda *arguments, **options: asked.append(arguments))
+    code, _, errors = run("evaluate", tmp_path / "no_such_model", *SMALL, *options.split())
+    assert (code, asked) == (2, [])
+    assert "no_such_model" not in errors
+
+
 def test_missing_and_ambiguous_checkpoints(run, tmp_path):
     (tmp_path / "empty").mkdir()
     code, _, errors = run("evaluate", tmp_path / "empty", *SMALL)

@@ -28,7 +28,8 @@ def evaluate(
     root: Root = None,
     methods: str = typer.Option(
         "PN,FsPLL-nM,FsPLL,Evidence",
-        help="Methods, separated by commas; also PL-AGGD, PALOC, PL-ECOC, PL-LEAF, PL-KNN.",
+        help="Methods, separated by commas; also ceiling, and any rectifier or baseline by name: "
+        "PL-AGGD, PALOC, PL-ECOC, PL-LEAF, PL-KNN.",
     ),
     n_way: str = typer.Option("5,10,20,30", help="Classes per task (N2)."),
     n_shot: str = typer.Option("5,10", help="Support samples per class (K2)."),
@@ -43,11 +44,15 @@ def evaluate(
     """Evaluate checkpoints on meta-test tasks: mean ± 95% interval, and a signed-rank test."""
     from fspll.datasets import load_images, may_share_classes
     from fspll.experiments import evaluate as evaluate_methods
-    from fspll.experiments import settings_grid
+    from fspll.experiments import find_method, settings_grid
     from fspll.experiments.tables import check_ending, write_rows
 
+    # Everything that can be checked is checked before anything is loaded.
     for path in save:
-        check_ending(path)  # before the work, not after it
+        check_ending(path)
+    chosen = methods.split(",")
+    for name in chosen:
+        find_method(name)
     grid = numbers(n_way, "--n-way"), numbers(n_shot, "--n-shot"), numbers(r, "--r")
     encoders = [_load(path) for path in checkpoints]
     data = load_images(dataset, "all" if all_classes else "test", root=root)
@@ -67,7 +72,7 @@ def evaluate(
             encoders,
             data,
             settings,
-            methods.split(","),
+            chosen,
             n_tasks=tasks,
             seed=seed,
             against=against,

@@ -102,8 +102,9 @@ def _source(experiment: str, dataset: str | None, root: Path | None, profile: Pr
     name = dataset or ("mini-imagenet" if experiment in PHOTOS else "omniglot")
     where = None if root is None else str(root.expanduser().resolve())
     chosen = DATASETS.get(name)
-    source = Source(chosen.name, where, profile.photo_size if chosen.kind == "photos" else None)
-    if chosen.name == "omniglot" and dataset is None and profile.name == "quick":
+    known = DATASETS.find(name) or name
+    source = Source(known, where, profile.photo_size if chosen.kind == "photos" else None)
+    if known == "omniglot" and dataset is None and profile.name == "quick":
         try:
             source.load("test")
         except DataError as error:
