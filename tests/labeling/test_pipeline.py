@@ -12,6 +12,7 @@ from fspll._common.errors import DataError, InputError, InputTypeError
 from fspll.candidates import corrupt
 from fspll.embeddings import InputSpec, build_network, save_checkpoint
 from fspll.labeling import label
+from fspll.rectifiers import EqualWeights
 
 LETTERS = np.repeat(list("abcd"), 5)
 
@@ -236,9 +237,17 @@ def test_what_cannot_be_encoded(annotate, parts, options, message):
         label(annotate([["a"], ["b"]], **parts), **options)
 
 
+class Refusing(EqualWeights):
+    """A rectifier of one's own that cannot take these sets."""
+
+    def check(self, observed):
+        raise InputError(f"{observed.n_classes} classes are too few")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"rectifier": Refusing()}, "2 classes are too few"),
         ({"rectifier": "evidense"}, "there is no rectifier 'evidense'; did you mean 'evidence'?"),
         ({"class_balance": "yes"}, "class_balance"),
         ({"answers": {"s9": "a"}}, "samples that do not exist: 's9'"),

@@ -19,6 +19,7 @@ from fspll._common.words import listed
 from fspll.annotations.samples import Annotations
 from fspll.candidates import Candidates
 from fspll.candidates.estimators import check_lengths
+from fspll.candidates.observed import Observed
 from fspll.classifier import FsPLLClassifier
 from fspll.embeddings.pictures import is_pil_image
 from fspll.labeling.answering import apply_answers
@@ -91,7 +92,7 @@ def label(
     rule = classifier.make_rectifier()
     choose_device(device)
     answers = dict(answers or {})
-    settled = apply_answers(annotations.names, classes, annotations.votes, answers)
+    observed, answered, notes = _observe(annotations, classes, answers, rule)
     made = prepare(
         annotations,
         encoder,
@@ -105,25 +106,16 @@ def label(
     if len(made.kept) < len(annotations):
         annotations = annotations.take(made.kept)
         answers = {name: answers[name] for name in annotations.names if name in answers}
-        settled = apply_answers(annotations.names, classes, annotations.votes, answers)
-    classes, votes, answered, notes = settled
-    classes, votes = _without_unused(classes, votes)
-    candidates = Candidates.from_mask(votes > 0, classes=classes)
-    n, n_classes = candidates.matrix.shape
-    if not rule.uses_votes or is_large(n, n_classes):
-        if not _is_even(votes):
-            notes.append("the numbers of votes are not used here, only who may have which label")
-        votes = sparse.csr_array(candidates.matrix.astype(float))
+        observed, answered, notes = _observe(annotations, classes, answers, rule)
+    n, n_classes = observed.shape
     classifier.fit(
         made.features,
-        candidates,
-        votes=None if _is_even(votes) else votes,
+        observed.candidates,
+        votes=observed.votes,
         trace=n * max(n, n_classes) <= MOST_ENTRIES,
     )
     classifier.embedding = made.encoder  # fitted on features; new samples are encoded first
-    return _result(
-        annotations, candidates, votes, answered, classifier, made, _all_notes(notes, made)
-    )
+    return _result(annotations, observed, answered, classifier, made, notes + _notes(made))
 
 
 def _read(data: Any) -> tuple[Annotations, np.ndarray]:
@@ -168,24 +160,28 @@ def _are_files(X: Any, names: tuple[str, ...]) -> bool:
     return all(isinstance(one, Path) for one in X) and len(set(names)) == len(names)
 
 
-def _without_unused(
-    classes: np.ndarray, votes: sparse.csr_array
-) -> tuple[np.ndarray, sparse.csr_array]:
-    """Drop labels that are nobody's candidate any more: samples were left out or answered."""
+def _observe(
+    annotations: Annotations, classes: np.ndarray, answers: Mapping[str, Any], rule: Rectifier
+) -> tuple[Observed, np.ndarray, list[str]]:
+    """Return what a rectifier is to know about the labels, which rows a person settled, and notes.
+
+    Labels that are nobody's candidate any more, as samples were left out or answered, are dropped.
+    """
+    classes, votes, answered, notes = apply_answers(
+        annotations.names, classes, annotations.votes, answers
+    )
     used = np.unique(votes.indices)
-    if len(used) == len(classes):
-        return classes, votes
-    return classes[used], sparse.csr_array(votes[:, used])
+    votes = sparse.csr_array(votes[:, used])
+    observed = Observed.read(Candidates.from_mask(votes > 0, classes=classes[used]), votes)
+    if observed.votes is not None and (not rule.uses_votes or is_large(*observed.shape)):
+        notes.append("the numbers of votes are not used here, only who may have which label")
+        observed = Observed(observed.candidates)
+    rule.check(observed)
+    return observed, answered, notes
 
 
-def _is_even(votes: sparse.csr_array) -> bool:
-    """Tell whether every candidate of a sample has as many votes as the others."""
-    first = np.repeat(votes.data[votes.indptr[:-1]], np.diff(votes.indptr))
-    return np.array_equal(votes.data, first)
-
-
-def _all_notes(notes: list[str], made: Prepared) -> list[str]:
-    notes = list(notes)
+def _notes(made: Prepared) -> list[str]:
+    notes = []
     if made.unreadable:
         count = len(made.unreadable)
         names = listed([one.name for one in made.unreadable], 5)
@@ -207,21 +203,20 @@ def _all_notes(notes: list[str], made: Prepared) -> list[str]:
 
 def _result(
     kept: Annotations,
-    candidates: Candidates,
-    votes: sparse.csr_array,
+    observed: Observed,
     answered: np.ndarray,
     classifier: FsPLLClassifier,
     made: Prepared,
     notes: list[str],
 ) -> Labeling:
+    candidates = classifier.candidates_
     probabilities = on_candidates(classifier.confidence_, candidates)
     top, second, confidence, margin = two_likeliest(probabilities)
     trace = classifier.trace_
     by_place = naming = groups = None
     if trace is not None and trace.groups is not None:
         by_place, naming = _array(trace.groups.by_place), _array(trace.groups.naming)
-        prior = _relative_prior(candidates, votes)
-        groups = Groups(by_place, _array(trace.groups.member), prior)
+        groups = Groups(by_place, _array(trace.groups.member), _relative_prior(observed))
     undecided = find_undecided(
         candidates,
         confidence,
@@ -268,12 +263,13 @@ def _result(
     )
 
 
-def _relative_prior(candidates: Candidates, votes: sparse.csr_array) -> np.ndarray:
-    """Return the votes for each candidate over the mean of its set, of shape (n, l)."""
-    mask = candidates.mask
-    prior = np.where(mask, votes.toarray(), 0.0)
-    mean = prior.sum(axis=1, keepdims=True) / mask.sum(axis=1, keepdims=True)
-    return prior / mean
+def _relative_prior(observed: Observed) -> np.ndarray:
+    """Return how likely each candidate was before, over the mean of its set, of shape (n, l)."""
+    mask = observed.mask().double()
+    votes = observed.prior()
+    prior = mask if votes is None else votes * mask
+    mean = prior.sum(dim=-1, keepdim=True) / mask.sum(dim=-1, keepdim=True)
+    return (prior / mean).numpy()
 
 
 def _array(values: torch.Tensor) -> np.ndarray:

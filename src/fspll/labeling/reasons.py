@@ -73,10 +73,10 @@ def find_undecided(
         What a person has settled needs no reason.
     """
     inseparable = _inseparable(candidates)
-    looks_like, strange = _contradictions(candidates, by_place, naming)
+    looks_like, contradicts = _contradictions(candidates, by_place, naming)
     found = []
-    for row in np.flatnonzero(~answered & (strange | (confidence < SURE))).tolist():
-        if strange[row]:
+    for row in np.flatnonzero(~answered & (contradicts | (confidence < SURE))).tolist():
+        if contradicts[row]:
             found.append(_contradiction(row, candidates, int(looks_like[row])))
         else:
             group = -1 if by_place is None else int(by_place[row].argmax())

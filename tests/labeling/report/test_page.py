@@ -256,7 +256,7 @@ def test_many_samples_are_drawn_in_part(tmp_path, monkeypatch):
     page = written(dataclasses.replace(result, rounds=None), tmp_path)
     assert len([a for a in page.all("use") if "x" in a]) == 50
     assert "Only 50 of 200 samples are drawn" in page.words
-    assert "too many samples to keep how prototypes moved" in page.words
+    assert "How prototypes moved was not kept." in page.words
     assert not page.all("input")
 
 

@@ -205,7 +205,7 @@ def _caption(result: Labeling, drawn: Drawn, plane: Plane) -> str:
     if len(result.classes) > N_COLORS * N_SHAPES:
         said.append("Some labels share a mark; point at a sample to read its label.")
     if result.rounds is None:
-        said.append("There are too many samples to keep how prototypes moved.")
+        said.append("How prototypes moved was not kept.")
     return " ".join(said)
 
 
