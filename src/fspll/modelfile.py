@@ -38,6 +38,7 @@ from fspll.candidates import Candidates
 from fspll.candidates.labels import as_classes
 from fspll.embeddings import NetworkEncoder, describe_encoder, restore_encoder
 from fspll.rectifiers import Fitted, Rectifier, make_rectifier
+from fspll.rectifiers.base import StoredState
 from fspll.rectifiers.registry import restore_rectifier
 
 FORMAT = FileFormat("fspll-classifier", version=3, noun="a classifier")
@@ -165,7 +166,8 @@ def _restore(
     )
     about = _object(metadata, "state") if "state" in metadata else {}
     model = replace(
-        rectifier.restore(tensors, about, candidates, confidence), n_neighbors=n_neighbors
+        rectifier.restore(StoredState(tensors, about, candidates, confidence)),
+        n_neighbors=n_neighbors,
     )
     width = model.prototypes.shape[-1]
     if isinstance(embedding, NetworkEncoder):

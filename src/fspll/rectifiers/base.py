@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -129,6 +129,15 @@ class Fitted(ABC):
         return {"prototypes": self.prototypes, "has_prototype": self.present}, {}
 
 
+class StoredState(NamedTuple):
+    """What a model file holds of a fitted model; the first two may be anything."""
+
+    tensors: Mapping[str, Tensor]
+    about: Mapping[str, Any]
+    candidates: Candidates
+    confidence: np.ndarray | sparse.csr_array  # (n, l)
+
+
 @dataclass(frozen=True)
 class Rectifier(ABC):
     """A way to weight candidates; subclasses are frozen dataclasses of their settings.
@@ -190,13 +199,7 @@ class Rectifier(ABC):
         raise InputError(f"the rectifier {self.name!r} does not handle many samples")
 
     @abstractmethod
-    def restore(
-        self,
-        tensors: Mapping[str, Tensor],
-        about: Mapping[str, Any],
-        candidates: Candidates,
-        confidence: np.ndarray | sparse.csr_array,
-    ) -> Fitted:
+    def restore(self, stored: StoredState) -> Fitted:
         """Make a fitted model again from its :meth:`Fitted.state`.
 
         What comes from a file may be anything: raise ``InputError`` (or let a missing tensor raise

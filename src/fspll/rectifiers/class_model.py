@@ -9,7 +9,6 @@ Shapes: l classes, m features, q queries; ``...`` for leading batch dimensions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,8 +25,7 @@ from fspll._common.stored_arrays import (
     read_sparse,
     require,
 )
-from fspll.candidates import Candidates
-from fspll.rectifiers.base import Fitted, to_tensor
+from fspll.rectifiers.base import Fitted, StoredState
 from fspll.rectifiers.equations import exact_distances
 from fspll.rectifiers.prototypes import ManyClassesModel, read_prototypes
 from fspll.rectifiers.sparse.prediction import ClassGeometry
@@ -132,15 +130,11 @@ class ManyClassModel(ManyClassesModel):
         return tensors | matrix_to_tensors("naming", self.naming), about
 
 
-def restore_class_model(
-    tensors: Mapping[str, Tensor],
-    candidates: Candidates,
-    confidence: np.ndarray | sparse.csr_array,
-) -> Fitted:
+def restore_class_model(stored: StoredState) -> Fitted:
     """Make the model again that a file holds, of few samples or of many."""
-    prototypes, present = read_prototypes(tensors, candidates)
+    common, tensors = read_prototypes(stored), stored.tensors
     spread, has_support = tensors["spread"], tensors["believed"]
-    n_classes = candidates.n_classes
+    n_classes = stored.candidates.n_classes
     require(
         spread.dtype in FLOATS and spread.shape == () and 0 < float(spread) < float("inf"),
         "its spread is no positive number",
@@ -152,18 +146,12 @@ def restore_class_model(
         "its classes with support are no choice of its classes",
     )
     complaint = "its naming is no share of each group among the classes"
-    if not isinstance(confidence, np.ndarray):
+    if not isinstance(stored.confidence, np.ndarray):
         data = tensors["naming.data"]
         require(data.dtype in FLOATS, complaint)
         matrix = read_sparse(tensors, "naming", data, (n_classes, n_classes), complaint)
         require(bool(matrix.has_canonical_format) and is_share(matrix), complaint)
-        return ManyClassModel(
-            confidence=confidence,
-            prototypes=prototypes,
-            present=present,
-            spread=float(spread),
-            has_support=has_support,
-        )
+        return ManyClassModel(**common, spread=float(spread), has_support=has_support)
     naming = tensors["naming"]
     require(
         naming.dtype in FLOATS
@@ -172,11 +160,4 @@ def restore_class_model(
         and bool(((naming.sum(dim=-1) - 1).abs() < SLACK).all()),
         complaint,
     )
-    return ClassModel(
-        confidence=to_tensor(confidence),
-        prototypes=prototypes,
-        present=present,
-        spread=spread,
-        naming=naming,
-        has_support=has_support,
-    )
+    return ClassModel(**common, spread=spread, naming=naming, has_support=has_support)

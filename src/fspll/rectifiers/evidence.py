@@ -24,24 +24,22 @@ samples, l classes, m features, T rounds; ``...`` for leading batch dimensions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
-from scipy import sparse
 from torch import Tensor
 
 from fspll._common.arguments import check_count, is_flag
 from fspll._common.errors import InputError
-from fspll.candidates import Candidates
 from fspll.candidates.observed import Observed
 from fspll.rectifiers.assignment import name_groups
 from fspll.rectifiers.base import (
     Fitted,
     Groups,
     Rectifier,
+    StoredState,
     Trace,
     check_neighbors,
     resolve_neighbors,
@@ -112,15 +110,9 @@ class EvidenceRule(Rectifier):
             class_balance=bool(self.class_balance),
         )
 
-    def restore(
-        self,
-        tensors: Mapping[str, Tensor],
-        about: Mapping[str, Any],
-        candidates: Candidates,
-        confidence: np.ndarray | sparse.csr_array,
-    ) -> Fitted:
+    def restore(self, stored: StoredState) -> Fitted:
         """Read the class model of a model file."""
-        return restore_class_model(tensors, candidates, confidence)
+        return restore_class_model(stored)
 
 
 def infer_labels(

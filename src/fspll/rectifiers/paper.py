@@ -10,17 +10,14 @@ between the two. Shapes as in :mod:`fspll.rectifiers.equations`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
-from scipy import sparse
 from torch import Tensor
 
 from fspll._common.arguments import check_choice, check_count, check_positive
-from fspll.candidates import Candidates
 from fspll.candidates.observed import Observed
 from fspll.rectifiers import pairwise
 from fspll.rectifiers.base import (
@@ -42,7 +39,7 @@ from fspll.rectifiers.prototypes import (
     ManyClassesModel,
     PrototypeModel,
     PrototypeRectifier,
-    restore_prototypes,
+    RestoresPrototypes,
     shares,
 )
 from fspll.rectifiers.sparse.paper import rectify_sparse
@@ -51,7 +48,7 @@ ENGINES = ("auto", "equations", "pairwise")
 
 
 @dataclass(frozen=True)
-class FsPLLRule(Rectifier):
+class FsPLLRule(RestoresPrototypes, Rectifier):
     """The paper's rectifier; the defaults are the paper's settings.
 
     Attributes
@@ -122,16 +119,6 @@ class FsPLLRule(Rectifier):
             n_neighbors=k,
             metric=self.metric,
         )
-
-    def restore(
-        self,
-        tensors: Mapping[str, Tensor],
-        about: Mapping[str, Any],
-        candidates: Candidates,
-        confidence: np.ndarray | sparse.csr_array,
-    ) -> Fitted:
-        """Read the prototypes of a model file."""
-        return restore_prototypes(tensors, candidates, confidence, self.metric)
 
 
 @dataclass(frozen=True)

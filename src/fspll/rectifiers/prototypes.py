@@ -6,20 +6,17 @@ Shapes: n support samples, l classes, m features, q queries; ``...`` for leading
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from scipy import sparse
 from torch import Tensor
 
 from fspll._common.errors import InputError
 from fspll._common.stored_arrays import FLOATS, require
-from fspll.candidates import Candidates
 from fspll.candidates.observed import Observed
-from fspll.rectifiers.base import Fitted, Rectifier, Trace, to_tensor
+from fspll.rectifiers.base import Fitted, Rectifier, StoredState, Trace, to_tensor
 from fspll.rectifiers.equations import (
     check_metric,
     check_task,
@@ -77,8 +74,20 @@ class ManyClassesModel(Fitted):
         return torch.from_numpy(best), torch.from_numpy(probability)
 
 
+class RestoresPrototypes:
+    """How a rectifier whose models are prototypes reads them from a model file."""
+
+    metric: str
+
+    def restore(self, stored: StoredState) -> Fitted:
+        """Return the model of nearest prototypes, of few samples or of many."""
+        dense = isinstance(stored.confidence, np.ndarray)
+        kind = PrototypeModel if dense else ManyClassesModel
+        return kind(**read_prototypes(stored), metric=self.metric)
+
+
 @dataclass(frozen=True)
-class PrototypeRectifier(Rectifier):
+class PrototypeRectifier(RestoresPrototypes, Rectifier):
     """The smallest way to write a rectifier: say how much each candidate weighs.
 
     Subclasses implement :meth:`candidate_weights`. The prototype of a class is the mean of the
@@ -129,46 +138,16 @@ class PrototypeRectifier(Rectifier):
             metric=self.metric,
         )
 
-    def restore(
-        self,
-        tensors: Mapping[str, Tensor],
-        about: Mapping[str, Any],
-        candidates: Candidates,
-        confidence: np.ndarray | sparse.csr_array,
-    ) -> Fitted:
-        """Read the prototypes of a model file."""
-        return restore_prototypes(tensors, candidates, confidence, self.metric)
-
 
 def shares(weights: Tensor) -> Tensor:
     """Return weights (..., n, l) as shares of each sample, which sum to one."""
     return weights / weights.sum(dim=-1, keepdim=True).clamp_min(1e-30)
 
 
-def restore_prototypes(
-    tensors: Mapping[str, Tensor],
-    candidates: Candidates,
-    confidence: np.ndarray | sparse.csr_array,
-    metric: str,
-) -> Fitted:
-    """Return the model of nearest prototypes that a file holds, of few samples or of many."""
-    prototypes, present = read_prototypes(tensors, candidates)
-    if isinstance(confidence, np.ndarray):
-        return PrototypeModel(
-            confidence=to_tensor(confidence),
-            prototypes=prototypes,
-            present=present,
-            metric=metric,
-        )
-    return ManyClassesModel(
-        confidence=confidence, prototypes=prototypes, present=present, metric=metric
-    )
-
-
-def read_prototypes(tensors: Mapping[str, Tensor], candidates: Candidates) -> tuple[Tensor, Tensor]:
-    """Return checked prototypes (l, m), and which classes have one, (l,)."""
-    prototypes, present = tensors["prototypes"], tensors["has_prototype"]
-    n_classes = candidates.n_classes
+def read_prototypes(stored: StoredState) -> dict[str, Any]:
+    """Return what every model has: confidence, checked prototypes, and which classes have one."""
+    prototypes, present = stored.tensors["prototypes"], stored.tensors["has_prototype"]
+    n_classes = stored.candidates.n_classes
     require(
         prototypes.dtype in FLOATS
         and prototypes.ndim == 2
@@ -178,9 +157,12 @@ def read_prototypes(tensors: Mapping[str, Tensor], candidates: Candidates) -> tu
         f"{n_classes} classes",
     )
     require(bool(prototypes.isfinite().all()), "its prototypes hold NaN or infinity")
-    occurs = np.bincount(candidates.matrix.indices, minlength=n_classes) > 0
+    occurs = np.bincount(stored.candidates.matrix.indices, minlength=n_classes) > 0
     require(
         present.dtype == torch.bool and np.array_equal(present.numpy(), occurs),
         "its candidate sets and prototypes are of different classes",
     )
-    return prototypes, present
+    confidence = stored.confidence
+    if isinstance(confidence, np.ndarray):
+        confidence = to_tensor(confidence)
+    return {"confidence": confidence, "prototypes": prototypes, "present": present}
