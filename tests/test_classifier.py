@@ -619,7 +619,7 @@ REFUSED = {
         GOOD_X,
         GOOD_Y,
         InputTypeError,
-        "embedding must be a name, a path, an nn.Module or a callable, not a int",
+        "embedding must be a name, a path, .* with a method .encode., not a int",
     ),
     "unknown embedding": (
         {"embedding": "resnet-9000"},
