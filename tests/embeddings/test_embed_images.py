@@ -125,10 +125,10 @@ def test_photos_and_networks_without_a_spec():
     torch.testing.assert_close(with_spec, without)
 
 
-def test_progress_is_told(encoder, data):
-    heard = []
-    embed_images(encoder, data, lambda done, total: heard.append((done, total)))
-    assert heard == [(10, 10)]
+def test_progress_is_reported(encoder, data):
+    reported = []
+    embed_images(encoder, data, lambda done, total: reported.append((done, total)))
+    assert reported == [(10, 10)]
 
 
 def test_a_large_set_is_kept_in_blocks_and_an_interrupted_run_goes_on(encoder, monkeypatch):
@@ -147,10 +147,10 @@ def test_a_large_set_is_kept_in_blocks_and_an_interrupted_run_goes_on(encoder, m
     monkeypatch.setattr(NetworkEncoder, "encode", stopping)
     with pytest.raises(KeyboardInterrupt):
         embed_images(encoder, data)
-    heard = []
-    found = embed_images(encoder, data, lambda done, total: heard.append((done, total)))
+    reported = []
+    found = embed_images(encoder, data, lambda done, total: reported.append((done, total)))
     assert seen == [256, 256, 256, 88]  # the first block was not computed again
-    assert heard == [(256, 600), (512, 600), (600, 600)]
+    assert reported == [(256, 600), (512, 600), (600, 600)]
     np.testing.assert_array_equal(found.numpy(), expected)
 
 

@@ -82,9 +82,9 @@ def test_progress_counts_samples(network, images):
 
 def test_polarity_is_passed_on(network, images):
     encoder = NetworkEncoder(network, SPEC, device="cpu")
-    told = encoder.encode(images, polarity="dark-ink")
+    stated = encoder.encode(images, polarity="dark-ink")
     inverted = encoder.encode(255 - images, polarity="bright-ink")
-    np.testing.assert_allclose(told, inverted, atol=1e-5)
+    np.testing.assert_allclose(stated, inverted, atol=1e-5)
 
 
 def test_a_checkpoint_gives_the_same_features(tmp_path, network, images):

@@ -166,14 +166,14 @@ def test_runs_at_the_same_time(files):
 
 
 def test_it_is_bounded(files, monkeypatch):
-    monkeypatch.setattr(store, "MOST_BYTES", 10 * 4 * 4)
+    monkeypatch.setattr(store, "MAX_BYTES", 10 * 4 * 4)
     encode_cached(Counting(), files[:20])
     (path,) = cache_files()
     with sqlite3.connect(path) as connection:
         (count,) = connection.execute("SELECT COUNT(*) FROM features").fetchone()
     connection.close()
     assert count == 8
-    monkeypatch.setattr(store, "MOST_FILES", 2)
+    monkeypatch.setattr(store, "MAX_FILES", 2)
     for seed in (1, 2, 3):
         encode_cached(Counting(seed), files[:2])
     assert len(cache_files()) == 2
@@ -188,12 +188,12 @@ def test_all_unreadable_samples_are_named(files, tmp_path):
     files[9] = tmp_path / "missing.png"
     with pytest.raises(DataError) as raised:
         encode_cached(Counting(), files)
-    told = str(raised.value)
-    assert told.startswith("3 of 40 samples cannot be read: ")
-    assert f"{files[3]} cannot be decoded, so it is damaged or cut short" in told
-    assert f"{files[7]} is not a picture file" in told
-    assert f"{files[9]} does not exist" in told
-    assert told.endswith("leave them out with skip_bad=True (--skip-bad)")
+    message = str(raised.value)
+    assert message.startswith("3 of 40 samples cannot be read: ")
+    assert f"{files[3]} cannot be decoded, so it is damaged or cut short" in message
+    assert f"{files[7]} is not a picture file" in message
+    assert f"{files[9]} does not exist" in message
+    assert message.endswith("leave them out with skip_bad=True (--skip-bad)")
     found = encode_cached(Counting(), files, skip_bad=True)
     assert [one.index for one in found.unreadable] == [3, 7, 9]
     assert found.kept.tolist() == [i for i in range(40) if i not in (3, 7, 9)]

@@ -26,7 +26,7 @@ from fspll.embeddings.encoders.base import Encoder, Progress
 from fspll.embeddings.registry import load_embedding
 from fspll.embeddings.store import FeatureStore
 
-AT_A_TIME = 32  # samples between two reports of progress
+BATCH = 32  # samples between two reports of progress
 # Images per block of a whole set. Encoders take them in batches of 256 or of a divisor, so that a
 # set gives the same features to the last bit however much of it was found in the cache.
 BLOCK = 256
@@ -130,7 +130,7 @@ def encode_cached(
         if progress is not None:
             progress(len(samples) - len(rows), len(samples))
         fresh: dict[int, np.ndarray] = {}
-        size = AT_A_TIME if encoder.per_sample else max(1, len(rows))
+        size = BATCH if encoder.per_sample else max(1, len(rows))
         for start in range(0, len(rows), size):
             done = _encode(encoder, samples, rows[start : start + size], bad)
             fresh |= done

@@ -20,8 +20,8 @@ import numpy as np
 from fspll._common.files import user_cache_dir
 
 _LAYOUT = 2  # of a cache file
-MOST_BYTES = 1 << 30  # of features in one file
-MOST_FILES = 20  # encoders whose features are kept
+MAX_BYTES = 1 << 30  # of features in one file
+MAX_FILES = 20  # encoders whose features are kept
 _DAY = 86_400  # seconds
 _WAIT = 10.0  # seconds for another run that writes to the same file
 
@@ -72,7 +72,7 @@ class FeatureStore:
         except sqlite3.OperationalError:  # locked for long, or a disk that is full or read-only
             pass
         except sqlite3.DatabaseError:
-            self._give_up()
+            self._discard_file()
             return {}
         return found
 
@@ -84,7 +84,7 @@ class FeatureStore:
         rows = []
         for key, vector in vectors.items():
             blob = np.ascontiguousarray(vector, dtype="<f4").tobytes()
-            if len(blob) <= MOST_BYTES // 2:  # SQLite holds no value of more than 1e9 bytes
+            if len(blob) <= MAX_BYTES // 2:  # SQLite holds no value of more than 1e9 bytes
                 rows.append((key, now, _check_sum(key, blob), blob))
         try:
             with self.connection:
@@ -94,7 +94,7 @@ class FeatureStore:
         except sqlite3.OperationalError:
             pass
         except sqlite3.DatabaseError:
-            self._give_up()
+            self._discard_file()
 
     def trim(self) -> None:
         """Forget the samples that were not used for longest, and encoders of long ago."""
@@ -104,8 +104,8 @@ class FeatureStore:
             count, size = self.connection.execute(
                 "SELECT COUNT(*), COALESCE(SUM(LENGTH(vector)), 0) FROM features"
             ).fetchone()
-            if size > MOST_BYTES:
-                surplus = int(np.ceil(count * (1 - 0.8 * MOST_BYTES / size)))
+            if size > MAX_BYTES:
+                surplus = int(np.ceil(count * (1 - 0.8 * MAX_BYTES / size)))
                 with self.connection:
                     self.connection.execute(
                         "DELETE FROM features WHERE key IN "
@@ -116,10 +116,10 @@ class FeatureStore:
         except sqlite3.DatabaseError:
             return
         files = sorted(self.path.parent.glob("*.sqlite"), key=_age)
-        for old in [path for path in files if path != self.path][MOST_FILES - 1 :]:
+        for old in [path for path in files if path != self.path][MAX_FILES - 1 :]:
             _remove(old)
 
-    def _give_up(self) -> None:
+    def _discard_file(self) -> None:
         """Remove a damaged file, so that the next run starts a new one; go on without."""
         if self.connection is not None:
             self.connection.close()

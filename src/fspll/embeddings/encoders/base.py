@@ -26,6 +26,9 @@ class Encoder:
         [project.entry-points."fspll.encoders"]
         colors = "my_package.colors:ColorEncoder"
 
+    Samples come as the caller has them: pictures are paths, PIL images or arrays, all of which
+    :func:`fspll.embeddings.prepare_images` reads; texts are str; vectors are rows of numbers.
+
     Attributes
     ----------
     name : str

@@ -163,7 +163,7 @@ class NetworkEncoder(Encoder):
 
 
 def untrained_encoder(
-    architecture: str, calibrate_on: Any, input_spec: InputSpec, *, seed: int = 0, **settings: Any
+    architecture: str, pictures: Any, input_spec: InputSpec, *, seed: int = 0, **settings: Any
 ) -> NetworkEncoder:
     """Return a network that has learned nothing: random weights, batch statistics of some pictures.
 
@@ -174,7 +174,7 @@ def untrained_encoder(
     ----------
     architecture : str
         A name of :data:`fspll.embeddings.ARCHITECTURES`.
-    calibrate_on : pictures
+    pictures : pictures
         Some hundreds are enough.
     input_spec : InputSpec
         What pictures are turned into.
@@ -190,7 +190,7 @@ def untrained_encoder(
         norm.momentum = 1.0  # keep this one pass and nothing of the initial 0 and 1
     network.train()
     with torch.no_grad():
-        network(prepare_images(calibrate_on, input_spec))
+        network(prepare_images(pictures, input_spec))
     for norm, momentum in zip(norms, momenta, strict=True):
         norm.momentum = momentum
     return NetworkEncoder(network.eval(), input_spec, f"{architecture}-untrained")

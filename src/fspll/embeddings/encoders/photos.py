@@ -42,7 +42,7 @@ _MEAN, _STD = 127 / 255, 128 / 255
 _RESAMPLING = "bicubic"
 # Feature maps are large: so few at a time bound the memory, and on one core took a quarter less
 # time per photo than 32 at a time.
-_AT_A_TIME = 8
+_BATCH = 8
 
 
 class PhotoEncoder(NetworkEncoder):
@@ -102,7 +102,7 @@ class PhotoNetwork(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """Return (n, m) features of (n, 3, S, S) pictures."""
         images = images.contiguous(memory_format=torch.channels_last)
-        parts = ((part - self.mean) / self.std for part in images.split(_AT_A_TIME))
+        parts = ((part - self.mean) / self.std for part in images.split(_BATCH))
         return torch.cat([self.layers(part).mean(dim=(2, 3)) for part in parts])
 
     def extra_repr(self) -> str:

@@ -95,8 +95,8 @@ class TextEncoder(NetworkEncoder):
         with torch.inference_mode():
             for start in range(0, len(order), batch_size):
                 rows = order[start : start + batch_size]
-                tokens, real = self._tokens([texts[row] for row in rows])
-                found = self.network.eval()(tokens.to(target), real.to(target))
+                tokens, mask = self._tokens([texts[row] for row in rows])
+                found = self.network.eval()(tokens.to(target), mask.to(target))
                 features[rows] = found.to("cpu", torch.float32).numpy()
                 if progress is not None:
                     progress(start + len(rows), len(texts))
@@ -105,9 +105,9 @@ class TextEncoder(NetworkEncoder):
 
     def _tokens(self, texts: list[str]) -> tuple[Tensor, Tensor]:
         """Return the numbers of the tokens (n, t) and which of them are no padding (n, t)."""
-        cut = self.tokenizer.encode_batch(texts)
-        tokens = torch.tensor([one.ids for one in cut], dtype=torch.int64)
-        return tokens, torch.tensor([one.attention_mask for one in cut], dtype=torch.bool)
+        tokenized = self.tokenizer.encode_batch(texts)
+        tokens = torch.tensor([one.ids for one in tokenized], dtype=torch.int64)
+        return tokens, torch.tensor([one.attention_mask for one in tokenized], dtype=torch.bool)
 
 
 def read_texts(X: Any) -> list[str]:
@@ -150,13 +150,13 @@ class SentenceNetwork(nn.Module):
             for _ in range(settings["num_hidden_layers"])
         )
 
-    def forward(self, tokens: Tensor, real: Tensor) -> Tensor:
-        """Return (n, d) features of (n, t) tokens, of which only the ``real`` ones count."""
+    def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
+        """Return (n, d) features of (n, t) tokens, of which only the ones in ``mask`` count."""
         positions = self.positions.weight[: tokens.shape[1]]
         state = self.norm(self.words(tokens) + positions + self.segments.weight[0])
         for layer in self.layers:
-            state = layer(state, real)
-        weight = real.unsqueeze(-1).to(state.dtype)
+            state = layer(state, mask)
+        weight = mask.unsqueeze(-1).to(state.dtype)
         return normalize((state * weight).sum(dim=1) / weight.sum(dim=1), dim=1)
 
 
@@ -173,13 +173,13 @@ class _Layer(nn.Module):
         self.narrow = nn.Linear(inner, width)
         self.second_norm = nn.LayerNorm(width, eps=_EPS)
 
-    def forward(self, state: Tensor, real: Tensor) -> Tensor:
+    def forward(self, state: Tensor, mask: Tensor) -> Tensor:
         n, t, width = state.shape
         query, key, value = (
             part(state).view(n, t, self.heads, width // self.heads).transpose(1, 2)
             for part in (self.query, self.key, self.value)
         )
-        seen = scaled_dot_product_attention(query, key, value, attn_mask=real[:, None, None, :])
+        seen = scaled_dot_product_attention(query, key, value, attn_mask=mask[:, None, None, :])
         state = self.first_norm(state + self.attended(seen.transpose(1, 2).reshape(n, t, width)))
         return self.second_norm(state + self.narrow(gelu(self.widen(state))))
 
@@ -203,7 +203,7 @@ _IN_A_LAYER = {
 }
 
 
-def _theirs(name: str) -> str:
+def _original_name(name: str) -> str:
     """Return what the package's file calls one of our parameters."""
     parts = name.split(".")
     if parts[0] != "layers":
@@ -251,7 +251,7 @@ def text_encoder(device: str | torch.device = "auto") -> TextEncoder:
         with torch.device("meta"):  # draws no weights
             network = SentenceNetwork(settings)
         tensors = load_file(folder / "model.safetensors")
-        own = {name: tensors[_theirs(name)] for name in network.state_dict()}
+        own = {name: tensors[_original_name(name)] for name in network.state_dict()}
         network.load_state_dict(own, assign=True)
         tokenizer = _load_tokenizer(folder, int(limit["max_seq_length"]))
     except (OSError, KeyError, ValueError, TypeError, RuntimeError, SafetensorError) as error:
