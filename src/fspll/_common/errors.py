@@ -9,7 +9,15 @@ from __future__ import annotations
 
 
 class FsPLLError(Exception):
-    """Base of every deliberate error of the package."""
+    """Base of every deliberate error of the package.
+
+    >>> from fspll import Candidates, FsPLLError
+    >>> try:
+    ...     Candidates.read([{"cat"}, set()])
+    ... except FsPLLError as error:
+    ...     print(error)
+    row 1 of candidates is empty; every sample needs at least one candidate label
+    """
 
 
 class InputError(FsPLLError, ValueError):

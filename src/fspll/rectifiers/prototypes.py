@@ -97,6 +97,21 @@ class PrototypeRectifier(RestoresPrototypes, Rectifier):
     ----------
     metric : {"euclidean", "sqeuclidean"}
         Distance to the prototypes.
+
+    Examples
+    --------
+    Small sets say more than large ones:
+
+    >>> @dataclass(frozen=True)
+    ... class BySize(PrototypeRectifier):
+    ...     name = "by-size"
+    ...
+    ...     def candidate_weights(self, embeddings, mask, prior):
+    ...         return mask / mask.sum(dim=-1, keepdim=True) ** 2
+    >>> from fspll import FsPLLClassifier
+    >>> clf = FsPLLClassifier(rectifier=BySize()).fit([[0.0], [3.0]], [{"a"}, {"a", "b"}])
+    >>> clf.prototypes_.ravel().tolist()
+    [0.6, 3.0]
     """
 
     metric: str = "euclidean"
