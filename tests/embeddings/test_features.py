@@ -224,3 +224,17 @@ def test_a_users_own_code_is_called_with_everything_and_not_cached():
     own = NetworkEncoder(nn.Flatten(), None, device="cpu")
     assert encode_cached(own, [np.zeros((2, 2))]).features.shape == (1, 4)
     assert not cache_files()
+
+
+def test_what_is_used_again_is_kept_longest(files, monkeypatch):
+    encode_cached(Counting(), files[:20])
+    (path,) = cache_files()
+    connection = sqlite3.connect(path)
+    with connection:  # as if it were two days ago
+        connection.execute("UPDATE features SET used = used - 2 * 86400")
+    connection.close()
+    encode_cached(Counting(), files[:8])
+    monkeypatch.setattr(store, "MAX_BYTES", 10 * 4 * 4)
+    encode_cached(Counting(), files[:8])
+    encoder = Counting()
+    assert encode_cached(encoder, files[:8]).n_cached == 8

@@ -71,6 +71,15 @@ def save_checkpoint(
         How it was trained; anything that JSON can hold.
     extra : mapping of str to Tensor, optional
         Further tensors to keep in the same file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "tiny.safetensors"
+    ...     save_checkpoint(path, build_network("conv4", width=4), input_spec=InputSpec(28, 1))
+    ...     load_checkpoint(path).input_spec
+    InputSpec(size=28, channels=1, polarity=None)
     """
     tensors, metadata = network_to_tensors(network, input_spec, training)
     contents = {f"network.{name}": tensor for name, tensor in tensors.items()}

@@ -160,6 +160,13 @@ def embed_images(encoder: Any, data: ImageSet, progress: Progress | None = None)
     data : ImageSet
     progress : callable, optional
         Called as ``progress(done, total)``.
+
+    Examples
+    --------
+    >>> from fspll.datasets import load_glyphs
+    >>> drawings = load_glyphs(5, 2, split="test")
+    >>> embed_images(lambda images: images.reshape(len(images), -1), drawings).shape
+    torch.Size([10, 784])
     """
     encoder = load_embedding(encoder)
     if encoder.modality not in ("image", None):

@@ -164,6 +164,11 @@ def image_tensor(images: np.ndarray) -> Tensor:
     Returns
     -------
     float32 Tensor of shape (n, C, H, W), in [0, 1]
+
+    Examples
+    --------
+    >>> image_tensor(np.full((2, 8, 9), 51, dtype=np.uint8)).shape
+    torch.Size([2, 1, 8, 9])
     """
     pictures = torch.from_numpy(np.ascontiguousarray(images)).float().div_(255)
     return pictures.unsqueeze(1) if pictures.ndim == 3 else pictures.permute(0, 3, 1, 2)

@@ -55,20 +55,24 @@ class FeatureStore:
         found: dict[bytes, np.ndarray] = {}
         if self.connection is None:
             return found
+        now = int(time.time())
+        used_before: list[bytes] = []  # noted once a day, because it writes the whole row anew
         try:
             for key in set(keys):
                 row = self.connection.execute(
-                    "SELECT vector, check_sum FROM features WHERE key = ?", (key,)
+                    "SELECT used, check_sum, vector FROM features WHERE key = ?", (key,)
                 ).fetchone()
-                vector = None if row is None else _checked(key, *row)
+                vector = None if row is None else _checked(key, *row[1:])
                 if vector is not None:
                     found[key] = vector
-            now = int(time.time())
-            with self.connection:  # once a day, because it writes the whole row anew
-                self.connection.executemany(
-                    "UPDATE features SET used = ? WHERE key = ? AND used < ?",
-                    [(now, key, now - _DAY) for key in found],
-                )
+                    if row[0] < now - _DAY:
+                        used_before.append(key)
+            if used_before:
+                with self.connection:
+                    self.connection.executemany(
+                        "UPDATE features SET used = ? WHERE key = ?",
+                        [(now, key) for key in used_before],
+                    )
         except sqlite3.OperationalError:  # locked for long, or a disk that is full or read-only
             pass
         except sqlite3.DatabaseError:
@@ -180,7 +184,7 @@ def _check_sum(key: bytes, blob: bytes) -> int:
     return zlib.crc32(blob, zlib.crc32(key))
 
 
-def _checked(key: bytes, blob: Any, check_sum: Any) -> np.ndarray | None:
+def _checked(key: bytes, check_sum: Any, blob: Any) -> np.ndarray | None:
     """Return a vector, or None if a byte of it has changed since it was written."""
     if not isinstance(blob, bytes) or not blob or check_sum != _check_sum(key, blob):
         return None

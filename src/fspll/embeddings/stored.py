@@ -82,6 +82,12 @@ def restore_encoder(
         When the description is damaged, or of an encoder that is not registered here.
     MissingPackageError
         When the encoder needs a package that is not installed.
+
+    Examples
+    --------
+    >>> described = describe_encoder(load_embedding("omniglot-conv4"))
+    >>> restore_encoder(*described, device="cpu", source="model.fspll").name
+    'omniglot-conv4'
     """
     try:
         name, network = description["name"], description["network"]

@@ -182,6 +182,12 @@ def untrained_encoder(
         Of the random weights.
     **settings
         For the network's constructor.
+
+    Examples
+    --------
+    >>> drawings = np.random.default_rng(0).integers(0, 256, (50, 28, 28), dtype=np.uint8)
+    >>> untrained_encoder("conv4", drawings, InputSpec(28, 1)).encode(drawings[:2]).shape
+    (2, 64)
     """
     network = build_network(architecture, seed=seed, **settings)
     norms = [module for module in network.modules() if isinstance(module, nn.BatchNorm2d)]
