@@ -100,7 +100,7 @@ OPINIONS = st.lists(
     st.tuples(
         st.sampled_from("abcd"),
         st.lists(st.sampled_from("wxyz"), min_size=1, unique=True),
-        st.sampled_from([1, 2, 3, None]),
+        st.sampled_from(["1", "2", "3", None]),
     ),
     min_size=1,
 )
@@ -124,6 +124,21 @@ def test_votes_agree_with_counting_by_hand(said, combine):
         kept = found.votes[[row]]
         assert dict(zip(found.candidates.names(row), kept.data.tolist(), strict=True)) == counts
     assert list(found.names) == list(voters)
+    known = {(name, who, label) for name, labels, who in said for label in labels}
+    several = any(
+        len({who for other, who, _ in known if other == name}) > 1 for name in found.names
+    )
+    if any(who is None for _, _, who in said) or not several:
+        assert found.judgments is None
+        return
+    judged = found.judgments
+    told = {
+        (found.names[row], judged.names[who], found.classes[label] if label >= 0 else None)
+        for row, who, label in zip(judged.rows, judged.annotators, judged.labels, strict=True)
+    }
+    assert told == {(*who, label if label in found.classes else None) for *who, label in known}
+    if combine == "union":
+        assert (judged.counts(*found.votes.shape) != found.votes).nnz == 0
 
 
 def test_many_samples_and_classes_stay_sparse(make):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from array import array
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,8 +18,10 @@ from scipy import sparse
 from fspll._common.errors import DataError
 from fspll.annotations.samples import Annotations
 from fspll.annotations.writing import is_plain_text
+from fspll.candidates import Judgments
 
 _ROWS_SHOWN = 4
+_NOBODY = -1  # an annotator that the file does not name
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class Opinion(NamedTuple):
         Different from one another; at least one.
     place : str
         Where it stands: "row 7".
-    annotator : hashable
+    annotator : str, optional
         Who gave the labels; None where the file does not name anyone, and then every opinion
         counts as another person's.
     file, text : str, optional
@@ -74,7 +76,7 @@ class Opinion(NamedTuple):
     name: str
     labels: Iterable[str]
     place: str
-    annotator: Hashable = None
+    annotator: str | None = None
     file: str | None = None
     text: str | None = None
 
@@ -90,8 +92,9 @@ class _Samples:
         self.first: list[Opinion] = []
         self.places: dict[int, list[str]] = {}  # of samples named more than once
         self.column: dict[str, int] = {}
-        self.rows, self.columns = array("q"), array("q")
-        self.counted: set[tuple[int, Hashable, int]] = set()
+        self.person: dict[str, int] = {}
+        self.rows, self.columns, self.people = array("q"), array("q"), array("q")
+        self.counted: set[tuple[int, int, int]] = set()
 
     def add(self, opinion: Opinion) -> None:
         sample = self.number.setdefault(opinion.name, len(self.first))
@@ -100,17 +103,28 @@ class _Samples:
             self.first.append(opinion)
         else:
             self._add_place(sample, opinion)
+        person = self._find_person(opinion)
         for label in opinion.labels:
             column = self.column.get(label)
             if column is None:
                 column = self._new_label(label, opinion.place)
-            if opinion.annotator is not None:
-                vote = (sample, opinion.annotator, column)
+            if person != _NOBODY:
+                vote = (sample, person, column)
                 if vote in self.counted:
                     continue
                 self.counted.add(vote)
             self.rows.append(sample)
             self.columns.append(column)
+            self.people.append(person)
+
+    def _find_person(self, opinion: Opinion) -> int:
+        name = opinion.annotator
+        if name is None:
+            return _NOBODY
+        if name not in self.person:
+            self._check_text(name, opinion.place)
+            self.person[name] = len(self.person)
+        return self.person[name]
 
     def _add_place(self, sample: int, opinion: Opinion) -> None:
         first = self.first[sample]
@@ -182,9 +196,8 @@ def collect(
     for opinion in opinions:
         samples.add(opinion)
     votes = _count(samples)
-    classes, votes = keep_used(
-        list(samples.column), keep_most(votes) if options.combine == "majority" else votes
-    )
+    labels = list(samples.column)
+    classes, votes = keep_used(labels, keep_most(votes) if options.combine == "majority" else votes)
     first = samples.first
     return Annotations(
         names=tuple(samples.number),
@@ -193,7 +206,28 @@ def collect(
         origins=tuple(samples.origin(i) for i in range(len(first))),
         files=_all_or_none([opinion.file for opinion in first]),
         texts=_all_or_none([opinion.text for opinion in first]),
+        judgments=_judgments(samples, labels, classes),
     )
+
+
+def _judgments(samples: _Samples, labels: list[str], classes: tuple[str, ...]) -> Judgments | None:
+    """Return who said what, over the columns of ``classes``.
+
+    None where an annotator is not named, or where no sample has two annotators: then there is
+    nothing to compare.
+    """
+    rows, people = np.array(samples.rows), np.array(samples.people)
+    if (people == _NOBODY).any():
+        return None
+    lowest = np.full(len(samples.first), len(samples.person))
+    highest = np.full(len(samples.first), _NOBODY)
+    np.minimum.at(lowest, rows, people)
+    np.maximum.at(highest, rows, people)
+    if (lowest == highest).all():
+        return None
+    found = Judgments(rows, people, np.array(samples.columns), tuple(samples.person))
+    place = {label: column for column, label in enumerate(classes)}
+    return found.relabel([place.get(label, -1) for label in labels])
 
 
 def _count(samples: _Samples) -> sparse.csr_array:

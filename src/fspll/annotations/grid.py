@@ -62,13 +62,21 @@ ANNOTATOR_NAMES = (
     "labeler",
     "labeller",
     "rater",
+    "rater_id",
     "coder",
+    "coder_id",
     "worker",
     "worker_id",
+    "workerid",
 )
+# These may as well name the author of a sample: they count only where samples repeat.
+_USER_NAMES = ("user", "user_id", "username")
 ANSWER_NAMES = ("answer", "label")
 ALTERNATIVE_NAMES = ("alternatives", "alternative", *CANDIDATE_NAMES)
 _STEMS = "annotator|rater|coder|candidate|label|choice|class|category|vote"
+# What several columns have in common that are a person's answer each. The other stems rather number
+# the candidates of one sample.
+_PEOPLE_STEMS = ("annotator", "rater", "coder", "label", "vote")
 _NUMBERED = re.compile(rf"({_STEMS})(_?[0-9]+|_[a-z])")
 
 
@@ -170,7 +178,7 @@ class Described:
     files: list[str] | None
     texts: list[str] | None
 
-    def opinion(self, row: int, labels: list[str], place: str, annotator: Any) -> Opinion:
+    def opinion(self, row: int, labels: list[str], place: str, annotator: str | None) -> Opinion:
         """Return the labels that somebody gave to the sample of a row."""
         return Opinion(
             name=self.names[row],
@@ -212,15 +220,37 @@ def describe(grid: Grid, options: Options, unnamed: list[str] | None = None) -> 
 
 def read_grid(grid: Grid, options: Options) -> Annotations:
     """Read the candidates of every row: one row or column per sample and annotator."""
-    annotator = find_column(grid.header, options.annotator, ANNOTATOR_NAMES, grid.source)
     columns = _candidate_columns(grid, options)
     described = describe(grid, options)
+    annotator = find_annotator(grid, options, described)
     cells = (row[column] for row in grid.rows for column in columns)
     named = " and ".join(repr(grid.header[column]) for column in columns)
     splitter = Splitter.choose(options.delimiter, cells, f"{grid.source}, column {named}")
     who = None if annotator is None else grid.texts(annotator, "annotator")
-    opinions = _opinions(grid, columns, described, splitter, who)
+    people = _people_of_columns(grid, options, columns, described) if who is None else None
+    opinions = _opinions(grid, columns, described, splitter, who, people)
     return collect(grid.source, opinions, options, repeats=annotator is not None)
+
+
+def find_annotator(grid: Grid, options: Options, described: Described) -> int | None:
+    """Return the place of the column that says who labeled, or None."""
+    found = find_column(grid.header, options.annotator, ANNOTATOR_NAMES, grid.source)
+    if found is None and len(set(described.names)) < len(described.names):
+        found = find_column(grid.header, None, _USER_NAMES, grid.source)
+    return found
+
+
+def _people_of_columns(
+    grid: Grid, options: Options, columns: list[int], described: Described
+) -> list[str] | None:
+    """Return the annotator that each column of labels stands for, or None where it is not known."""
+    if len(columns) < 2 or len(set(described.names)) < len(described.names):
+        return None  # in the rows of a sample that is named twice, others may have answered
+    stem = _NUMBERED.fullmatch(_plain(grid.header[columns[0]]))
+    if options.candidates is None and (stem is None or stem[1] not in _PEOPLE_STEMS):
+        return None
+    names = [grid.header[column] for column in columns]
+    return names if len(set(names)) == len(names) else None
 
 
 def _candidate_columns(grid: Grid, options: Options) -> list[int]:
@@ -243,15 +273,16 @@ def _opinions(
     described: Described,
     splitter: Splitter,
     who: list[str] | None,
+    people: list[str] | None,
 ) -> Iterator[Opinion]:
     """Yield the labels of each row; several columns are one annotator each, unless named."""
     for row, cells in enumerate(grid.rows):
         anything = False
-        for column in columns:
+        for place, column in enumerate(columns):
             labels = splitter.labels(cells[column], grid.place(row, column))
             if labels:
                 anything = True
-                annotator = None if who is None else who[row]
+                annotator = who[row] if who is not None else people[place] if people else None
                 yield described.opinion(row, labels, grid.where[row], annotator)
         if not anything:
             raise DataError(f"{grid.place(row, columns[0])}: there are no candidates")

@@ -134,6 +134,7 @@ class _Choice(NamedTuple):
     task: int
     control: str
     labels: list[str]
+    account: str | None
 
 
 def _is_full_export(records: list[Record]) -> bool:
@@ -166,9 +167,10 @@ def _read_full(path: Path, records: list[Record], options: Options) -> Annotatio
     data = _make_grid(path, [records[n]["data"] for n in kept], [tasks[n] for n in kept])
     described = _with_plain_paths(describe(data, options))
     row = {task: place for place, task in enumerate(kept)}
+    people = _people([choice.account for choice in chosen])
     opinions = (
-        described.opinion(row[choice.task], choice.labels, tasks[choice.task], None)
-        for choice in chosen
+        described.opinion(row[choice.task], choice.labels, tasks[choice.task], person)
+        for choice, person in zip(chosen, people, strict=True)
     )
     return collect(path.name, opinions, options, repeats=True)
 
@@ -196,7 +198,28 @@ def _choices(path: Path, tasks: list[str], number: int, task: Record) -> Iterato
             given.setdefault(control, []).extend(_AS_GIVEN.labels(value, where))
         for control, labels in given.items():
             if labels:
-                yield _Choice(number, control, list(dict.fromkeys(labels)))
+                account = _account(annotation.get("completed_by"))
+                yield _Choice(number, control, list(dict.fromkeys(labels)), account)
+
+
+def _account(value: Any) -> str | None:
+    """Return whose account an annotation is by: a number, an address, or an object with either."""
+    if isinstance(value, dict):
+        value = value.get("email") or value.get("username") or value.get("id")
+    if isinstance(value, str | int) and not isinstance(value, bool):
+        return str(value).strip() or None
+    return None
+
+
+def _people(accounts: list[str | None]) -> list[str] | list[None]:
+    """Return who gave each annotation; nobody is known where one has no account or all share one.
+
+    Several people often work with one account; then every annotation is another person's.
+    """
+    named = [account for account in accounts if account is not None]
+    if len(named) < len(accounts) or len(set(named)) < 2:
+        return [None] * len(accounts)
+    return named
 
 
 def _one_control(path: Path, controls: set[str], options: Options) -> str:
@@ -232,8 +255,11 @@ def _read_min(path: Path, records: list[Record], where: list[str], options: Opti
         grid.source, grid.header, [grid.rows[row] for row in kept], [where[r] for r in kept]
     )
     described = _with_plain_paths(describe(grid, options))
+    account = find_column(grid.header, options.annotator, ("annotator", "completed_by"), path.name)
+    people = _people([None if account is None else _account(cells[account]) for cells in grid.rows])
     opinions = (
-        described.opinion(new, given[row], where[row], None) for new, row in enumerate(kept)
+        described.opinion(new, given[row], where[row], person)
+        for new, (row, person) in enumerate(zip(kept, people, strict=True))
     )
     return collect(path.name, opinions, options, repeats=True)
 

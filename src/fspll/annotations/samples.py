@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from fspll._common.errors import DataError
-from fspll.candidates import Candidates
+from fspll.candidates import Candidates, Judgments
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +32,10 @@ class Annotations:
         The text of each sample.
     features : array of shape (n, m), optional
         Vectors that came in the same file.
+    judgments : Judgments, optional
+        Who gave which label; None where the file does not say who labeled what, or where no sample
+        was labeled by more than one annotator. Labels that ``combine="majority"`` left out
+        are kept here; one that is no class any more has the column -1.
     """
 
     names: tuple[str, ...]
@@ -41,6 +45,7 @@ class Annotations:
     files: tuple[str, ...] | None = None
     texts: tuple[str, ...] | None = None
     features: np.ndarray | None = None
+    judgments: Judgments | None = None
 
     def __post_init__(self) -> None:
         n = len(self.names)
@@ -52,6 +57,8 @@ class Annotations:
         for part in (self.origins, self.files, self.texts, self.features):
             if part is not None and len(part) != n:
                 raise DataError(f"{n} samples but {len(part)} of something that each has one of")
+        if self.judgments is not None:
+            self.judgments.check(n, len(self.classes), others=True)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -77,4 +84,5 @@ class Annotations:
             files=some(self.files),
             texts=some(self.texts),
             features=None if self.features is None else self.features[chosen],
+            judgments=None if self.judgments is None else self.judgments.take(chosen),
         )

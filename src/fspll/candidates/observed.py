@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from fspll._common.errors import InputError
+from fspll._common.errors import InputError, InputTypeError
+from fspll.candidates.judgments import Judgments
 from fspll.candidates.sets import Candidates
 
 if TYPE_CHECKING:
@@ -34,6 +35,13 @@ class Observed:
     n_unlabeled : int
         How many further samples follow the n of the sets. They carry no label: each may be of any
         class that occurs.
+    judgments : Judgments, optional
+        Who gave which label, for one task; None where the annotators are not known. A label may be
+        none of its sample's candidates: where a person settled the sample, or where only the labels
+        with the most votes were kept.
+    settled : bool array of shape (n,), optional
+        Samples whose label a person settled, for one task: their one candidate is certain. None
+        where there are none.
 
     Examples
     --------
@@ -45,29 +53,31 @@ class Observed:
     candidates: Candidates | Tensor
     votes: sparse.csr_array | Tensor | None = None
     n_unlabeled: int = 0
+    judgments: Judgments | None = None
+    settled: np.ndarray | None = None
 
     @classmethod
-    def read(cls, candidates: Candidates, votes: Any = None, n_unlabeled: int = 0) -> Observed:
-        """Check votes of shape (n, l), dense or sparse, against candidate sets.
+    def read(
+        cls,
+        candidates: Candidates,
+        votes: Any = None,
+        n_unlabeled: int = 0,
+        *,
+        judgments: Judgments | None = None,
+        settled: Any = None,
+    ) -> Observed:
+        """Check votes (n, l), dense or sparse, judgments and settled rows against candidate sets.
 
         Votes that are equal within every set say nothing and are dropped, so that every digit is
-        as without them.
+        as without them. So are judgments without a single label, and settled rows where none is.
         """
-        if votes is None:
-            return cls(candidates, None, n_unlabeled)
-        matrix = candidates.matrix
-        votes = votes if hasattr(votes, "toarray") else np.asarray(votes)
-        if votes.shape != matrix.shape:
-            raise InputError(f"votes have shape {votes.shape}, but the candidates {matrix.shape}")
-        votes = sparse.csr_array(votes, dtype=float)
-        rows = np.repeat(np.arange(len(candidates)), candidates.sizes)
-        inside = np.asarray(votes[rows, matrix.indices]).ravel()
-        if not (np.isfinite(inside).all() and (inside > 0).all()):
-            raise InputError("votes must be a positive number for every candidate of a sample")
-        if np.array_equal(inside, inside[matrix.indptr[rows]]):
-            return cls(candidates, None, n_unlabeled)
-        kept = sparse.csr_array((inside, matrix.indices, matrix.indptr), shape=matrix.shape)
-        return cls(candidates, kept, n_unlabeled)
+        return cls(
+            candidates,
+            _checked_votes(candidates, votes),
+            n_unlabeled,
+            _checked_judgments(candidates, judgments),
+            _checked_settled(candidates, settled),
+        )
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -127,3 +137,48 @@ class Observed:
         if self.candidates.ndim != 2:
             raise InputError(f"one task is (n, l), not a batch of {tuple(self.candidates.shape)}")
         return Candidates.from_mask(self.candidates.cpu().numpy())
+
+
+def _checked_votes(candidates: Candidates, votes: Any) -> sparse.csr_array | None:
+    """Return the votes for the candidates; None where they say nothing."""
+    if votes is None:
+        return None
+    matrix = candidates.matrix
+    votes = votes if hasattr(votes, "toarray") else np.asarray(votes)
+    if votes.shape != matrix.shape:
+        raise InputError(f"votes have shape {votes.shape}, but the candidates {matrix.shape}")
+    votes = sparse.csr_array(votes, dtype=float)
+    rows = np.repeat(np.arange(len(candidates)), candidates.sizes)
+    inside = np.asarray(votes[rows, matrix.indices]).ravel()
+    if not (np.isfinite(inside).all() and (inside > 0).all()):
+        raise InputError("votes must be a positive number for every candidate of a sample")
+    if np.array_equal(inside, inside[matrix.indptr[rows]]):
+        return None
+    return sparse.csr_array((inside, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+def _checked_judgments(candidates: Candidates, judgments: Any) -> Judgments | None:
+    if judgments is None:
+        return None
+    if not isinstance(judgments, Judgments):
+        raise InputTypeError(f"judgments must be Judgments, not {type(judgments).__name__}")
+    judgments.check(*candidates.matrix.shape)
+    return judgments if len(judgments) else None
+
+
+def _checked_settled(candidates: Candidates, settled: Any) -> np.ndarray | None:
+    if settled is None:
+        return None
+    settled = np.asarray(settled)
+    if settled.dtype != bool or settled.shape != (len(candidates),):
+        raise InputError(
+            f"settled must be one truth value per sample, of shape ({len(candidates)},), not "
+            f"{settled.dtype} of shape {settled.shape}"
+        )
+    several = np.flatnonzero(settled & (candidates.sizes > 1))
+    if len(several):
+        raise InputError(
+            f"row {several[0]} is settled, but it has {candidates.sizes[several[0]]} candidates; "
+            "a person's answer leaves one"
+        )
+    return settled if settled.any() else None

@@ -6,6 +6,7 @@ Shapes: n samples, l classes, m features.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -166,16 +167,27 @@ def _observe(
     """Return what a rectifier is to know about the labels, which rows a person settled, and notes.
 
     Labels that are nobody's candidate any more, as samples were left out or answered, are dropped.
+    What annotators said of an answered sample stays: it tells how far they can be trusted.
     """
+    before = classes
     classes, votes, answered, notes = apply_answers(
         annotations.names, classes, annotations.votes, answers
     )
     used = np.unique(votes.indices)
-    votes = sparse.csr_array(votes[:, used])
-    observed = Observed.read(Candidates.from_mask(votes > 0, classes=classes[used]), votes)
+    classes, votes = classes[used], sparse.csr_array(votes[:, used])
+    judgments = annotations.judgments
+    if judgments is not None:
+        place = {name: column for column, name in enumerate(classes.tolist())}
+        judgments = judgments.relabel([place.get(name, -1) for name in before.tolist()]).known()
+    observed = Observed.read(
+        Candidates.from_mask(votes > 0, classes=classes),
+        votes,
+        judgments=judgments,
+        settled=answered,
+    )
     if observed.votes is not None and (not rule.uses_votes or is_large(*observed.shape)):
         notes.append("the numbers of votes are not used here, only who may have which label")
-        observed = Observed(observed.candidates)
+        observed = replace(observed, votes=None)
     rule.check(observed)
     return observed, answered, notes
 
@@ -260,6 +272,7 @@ def _result(
         unreadable=made.unreadable or [],
         pictures=made.pictures,
         texts=kept.texts if made.pictures is None else None,
+        observed=observed,
     )
 
 

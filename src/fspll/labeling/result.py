@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from fspll.candidates import Candidates
+from fspll.candidates import Candidates, Observed
 from fspll.classifier import FsPLLClassifier
 from fspll.embeddings import Unreadable
 from fspll.labeling.reasons import Undecided
@@ -92,6 +92,9 @@ class Labeling:
         The file of every sample, where samples are pictures.
     texts : tuple of str or None
         The text of every sample, where samples are texts.
+    observed : Observed or None
+        What was known about the labels: the candidates, votes, who said what, and which samples a
+        person settled.
     """
 
     names: tuple[str, ...]
@@ -113,6 +116,7 @@ class Labeling:
     unreadable: list[Unreadable] = field(default_factory=list)
     pictures: tuple[Path, ...] | None = None
     texts: tuple[str, ...] | None = None
+    observed: Observed | None = None
 
     def __len__(self) -> int:
         return len(self.names)
