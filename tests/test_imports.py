@@ -181,6 +181,45 @@ class Thing:
     ]
 
 
+def through_a_package(tree: ast.AST, packages: dict[str, set[str]]) -> list[str]:
+    """Return where a file takes a name from a package that has it from another module itself."""
+    return [
+        f"line {node.lineno}: {node.module}.{alias.name}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.name in packages.get(node.module or "", ())
+    ]
+
+
+def test_names_come_from_the_module_that_defines_them():
+    """Packages gather names for users; inside, that would only make chains of imports longer."""
+    found = draw_architecture.read_package(ROOT)
+    packages = {
+        name: {
+            alias.name
+            for node in ast.walk(module.tree)
+            if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith("fspll.")
+            for alias in node.names
+        }
+        for name, module in found.items()
+        if module.path.name == "__init__.py"
+    }
+    assert packages["fspll.diagnosis"] >= {"Diagnosis", "diagnose"}
+    wrong = {
+        name: through_a_package(module.tree, packages)
+        for name, module in found.items()
+        if name not in packages
+    }
+    assert not {name: lines for name, lines in wrong.items() if lines}
+
+
+def test_a_name_from_a_package_would_be_noticed():
+    code = "from json import diagnose\nfrom fspll.diagnosis import analysis, diagnose\n"
+    found = through_a_package(ast.parse(code), {"fspll.diagnosis": {"diagnose"}})
+    assert found == ["line 2: fspll.diagnosis.diagnose"]
+
+
 def test_the_rooms_are_few_and_import_each_other_in_one_direction():
     modules = draw_architecture.read_package(ROOT)
     graph = draw_architecture.room_graph(modules)

@@ -17,7 +17,6 @@ from fspll import modelfile
 from fspll._common.arguments import check_probability
 from fspll._common.devices import choose_device
 from fspll._common.errors import InputError, InputTypeError
-from fspll.candidates import Candidates
 from fspll.candidates.estimators import (
     check_lengths,
     checked_vectors,
@@ -25,10 +24,12 @@ from fspll.candidates.estimators import (
     score_predictions,
 )
 from fspll.candidates.observed import Observed
-from fspll.embeddings import Encoder, load_embedding
+from fspll.candidates.sets import Candidates
+from fspll.embeddings.encoders.base import Encoder
+from fspll.embeddings.registry import load_embedding
 from fspll.modelfile import SHORTCUTS, StoredClassifier
-from fspll.rectifiers import Fitted, Rectifier, is_large, make_rectifier
-from fspll.rectifiers.base import to_tensor
+from fspll.rectifiers.base import Fitted, Rectifier, is_large, to_tensor
+from fspll.rectifiers.registry import make_rectifier
 from fspll.rectifiers.sparse.entries import best_labels
 
 

@@ -34,12 +34,12 @@ from fspll._common.stored_arrays import (
 )
 from fspll._common.tensorfiles import FileFormat
 from fspll._common.version import __version__
-from fspll.candidates import Candidates
 from fspll.candidates.labels import as_classes
-from fspll.embeddings import NetworkEncoder, describe_encoder, restore_encoder
-from fspll.rectifiers import Fitted, Rectifier, make_rectifier
-from fspll.rectifiers.base import StoredState
-from fspll.rectifiers.registry import restore_rectifier
+from fspll.candidates.sets import Candidates
+from fspll.embeddings.encoders.network import NetworkEncoder
+from fspll.embeddings.stored import describe_encoder, restore_encoder
+from fspll.rectifiers.base import Fitted, Rectifier, StoredState
+from fspll.rectifiers.registry import make_rectifier, restore_rectifier
 
 FORMAT = FileFormat("fspll-classifier", version=3, noun="a classifier")
 SHORTCUTS = ("n_neighbors", "n_iterations", "class_balance", "manifold_weight", "metric")

@@ -12,7 +12,7 @@ import numpy as np
 
 from fspll._common.arguments import check_count
 from fspll._common.errors import TaskError
-from fspll.candidates import check_ambiguity, corrupt_mask
+from fspll.candidates.corruption import check_ambiguity, corrupt_mask
 
 
 @dataclass(frozen=True)

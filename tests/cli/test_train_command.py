@@ -15,7 +15,7 @@ from PIL import Image
 from fspll import datasets
 from fspll.cli import progress
 from fspll.datasets import load_glyphs
-from fspll.datasets.glyphs import GLYPHS
+from fspll.datasets.glyphs import GLYPHS, drawing
 from fspll.embeddings import Conv4Classifier, load_checkpoint
 from fspll.metalearning import TrainingPlan
 
@@ -264,7 +264,7 @@ def _few_classes(monkeypatch):
         assert (n_classes, split) in ((400, "train"), (200, "test"))
         return load_glyphs(31 if split == "train" else 21, split=split, size=16)
 
-    monkeypatch.setattr(datasets, "load_glyphs", few)
+    monkeypatch.setattr(drawing, "load_glyphs", few)
 
 
 @pytest.mark.usefixtures("_few_classes")

@@ -16,7 +16,8 @@ from fspll.datasets import ImageSet
 from fspll.embeddings import Conv4, Conv4Classifier, build_network, image_tensor, load_checkpoint
 from fspll.experiments.methods import score_maml
 from fspll.metalearning import REGIMES, TrainingPlan, train
-from fspll.metalearning.maml import MAMLLearner, adapt, solve_task, weights_for
+from fspll.metalearning.adaptation import adapt, solve_task, weights_for
+from fspll.metalearning.maml import MAMLLearner
 from fspll.metalearning.objectives import average_over_candidates
 from fspll.tasks import TaskSettings, TaskSource
 

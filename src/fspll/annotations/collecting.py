@@ -18,7 +18,7 @@ from scipy import sparse
 from fspll._common.errors import DataError
 from fspll.annotations.samples import Annotations
 from fspll.annotations.writing import is_plain_text
-from fspll.candidates import Judgments
+from fspll.candidates.judgments import Judgments
 
 _ROWS_SHOWN = 4
 _NOBODY = -1  # an annotator that the file does not name

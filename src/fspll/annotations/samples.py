@@ -8,7 +8,8 @@ import numpy as np
 from scipy import sparse
 
 from fspll._common.errors import DataError
-from fspll.candidates import Candidates, Judgments
+from fspll.candidates.judgments import Judgments
+from fspll.candidates.sets import Candidates
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,13 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from fspll._common.arguments import check_choice, is_integer
 from fspll._common.errors import InputError
-from fspll.candidates import Candidates
 from fspll.candidates.estimators import (
     check_lengths,
     checked_vectors,
     read_target,
     score_predictions,
 )
+from fspll.candidates.sets import Candidates
 
 SCALES = ("standard", "minmax", "none")
 _FARTHEST = 1e70  # scaled coordinate

@@ -17,8 +17,8 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 
 from fspll._common.arguments import is_flag, is_number
 from fspll._common.errors import InputError, InputTypeError
-from fspll.candidates import Candidates
 from fspll.candidates.labels import SET_TYPES, label_column
+from fspll.candidates.sets import Candidates
 
 
 @contextmanager

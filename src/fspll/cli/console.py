@@ -1,8 +1,10 @@
-"""The two consoles of the command line, its progress bar, and the names of its options."""
+"""The two consoles of the command line, its progress bars, and the names of its options."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
@@ -75,3 +77,17 @@ def progress_bar(*, percent: bool = False) -> Progress:
         transient=True,
         disable=not err.is_terminal,
     )
+
+
+@contextmanager
+def encoding_bar() -> Iterator[Callable[[int, int], None]]:
+    """Show a bar while samples are encoded; yield what is to be called with (done, total)."""
+    with progress_bar() as bar:
+        task = bar.add_task("encoding", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def percent(share: float) -> str:
+    """Return a share for people, never 100% of what is less."""
+    text = f"{share:.1%}"
+    return "over 99.9%" if text == "100.0%" and share < 1 - 1e-9 else text

@@ -76,7 +76,8 @@ def get(
     ] = False,
 ) -> None:
     """Fetch a data set, verify it and put it in its place; a broken download goes on next time."""
-    from fspll.datasets import DATASETS, get_dataset
+    from fspll.datasets.fetch import get_dataset
+    from fspll.datasets.registry import DATASETS
 
     urls = [one for one in source or () if "://" in one]
     if urls and len(source or ()) > 1:
@@ -100,7 +101,7 @@ def check(
     ] = None,
 ) -> None:
     """Read every byte of the data sets that are there; exit with 2 if one is not sound."""
-    from fspll.datasets import DATASETS
+    from fspll.datasets.registry import DATASETS
 
     chosen = _all_datasets() if name is None else [DATASETS.get(name)]
     damaged = []
@@ -120,7 +121,7 @@ def check(
 
 def _all_datasets() -> list[DataSet]:
     """Return every data set; what another package registers wrongly only costs a note."""
-    from fspll.datasets import DATASETS
+    from fspll.datasets.registry import DATASETS
 
     found = []
     for name in DATASETS:

@@ -23,12 +23,12 @@ def demo(
     # Heavy imports wait until the command runs, so that `fspll --help` is quick.
     from fspll._common.devices import keep_freed_memory
     from fspll.cli.progress import TrainingBar
-    from fspll.datasets import load_glyphs
-    from fspll.embeddings import load_embedding
-    from fspll.experiments import evaluate
+    from fspll.datasets.glyphs.drawing import load_glyphs
+    from fspll.embeddings.registry import load_embedding
+    from fspll.experiments.evaluation import evaluate
     from fspll.experiments.methods import DEFAULT_METHODS as METHODS
-    from fspll.metalearning import TrainingPlan, train
-    from fspll.metalearning.trainer import MODEL, check_folder
+    from fspll.metalearning.plan import TrainingPlan
+    from fspll.metalearning.trainer import MODEL, check_folder, train
     from fspll.tasks import TaskSettings
 
     if folder is not None:

@@ -9,12 +9,12 @@ import typer
 
 from fspll._common.errors import InputError
 from fspll._common.words import listed
-from fspll.cli.console import out
+from fspll.cli.console import encoding_bar, out, percent
 
 if TYPE_CHECKING:
-    from fspll.annotations import Annotations
-    from fspll.candidates import Candidates
-    from fspll.labeling import Labeling
+    from fspll.annotations.samples import Annotations
+    from fspll.candidates.sets import Candidates
+    from fspll.labeling.result import Labeling
 
 _SHOWN = 10
 
@@ -44,7 +44,7 @@ def diagnose(
     skip_bad: bool = typer.Option(False, "--skip-bad", help="Leave out what cannot be read."),
 ) -> None:
     """Say what these candidate sets can decide, and where they cannot."""
-    from fspll.annotations import read_annotations
+    from fspll.annotations.reading import read_annotations
 
     encoded = images is not None or features is not None or text is not None
     if groups is not None and encoded:
@@ -71,8 +71,7 @@ def diagnose(
     if groups is not None:
         _with_groups(sets, data, data.texts or ())
     elif encoded or data.features is not None:
-        from fspll.cli.label import encoding_bar
-        from fspll.labeling import label
+        from fspll.labeling.pipeline import label
 
         with encoding_bar() as progress:
             found = label(
@@ -128,7 +127,7 @@ def _of_single(sets: Candidates) -> Any:
 
 
 def _with_groups(sets: Candidates, data: Annotations, groups: tuple[str, ...]) -> None:
-    from fspll.diagnosis import diagnose as find
+    from fspll.diagnosis.analysis import diagnose as find
 
     found = find(sets, list(groups))
     for line in found.describe(data.names)[1:]:
@@ -136,8 +135,7 @@ def _with_groups(sets: Candidates, data: Annotations, groups: tuple[str, ...]) -
 
 
 def _after_encoding(found: Labeling) -> None:
-    from fspll.cli.label import percent
-    from fspll.diagnosis import diagnose as find
+    from fspll.diagnosis.analysis import diagnose as find
 
     diagnosis = find(found.candidates, found.labels)
     out.print("with the samples sorted by the encoder:", soft_wrap=True)

@@ -13,8 +13,8 @@ from fspll.cli.console import err, out, progress_bar
 from fspll.cli.options import DataSetName, Root, numbers
 
 if TYPE_CHECKING:
-    from fspll.embeddings import Encoder
-    from fspll.experiments import Row
+    from fspll.embeddings.encoders.base import Encoder
+    from fspll.experiments.evaluation import Row
 
 
 def evaluate(
@@ -42,9 +42,10 @@ def evaluate(
     save: list[Path] = typer.Option([], help="Write the rows to a .csv, .json or .md file."),
 ) -> None:
     """Evaluate checkpoints on meta-test tasks: mean ± 95% interval, and a signed-rank test."""
-    from fspll.datasets import load_images, may_share_classes
-    from fspll.experiments import evaluate as evaluate_methods
-    from fspll.experiments import find_method, settings_grid
+    from fspll.datasets.registry import load_images, may_share_classes
+    from fspll.experiments.evaluation import evaluate as evaluate_methods
+    from fspll.experiments.evaluation import settings_grid
+    from fspll.experiments.methods import find_method
     from fspll.experiments.tables import check_ending, write_rows
 
     # Everything that can be checked is checked before anything is loaded.
@@ -86,7 +87,7 @@ def evaluate(
 
 
 def _load(path: Path) -> Encoder:
-    from fspll.embeddings import ENCODERS, load_embedding
+    from fspll.embeddings.registry import ENCODERS, load_embedding
     from fspll.metalearning.trainer import MODEL
 
     named = not path.exists() and str(path) in ENCODERS

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +11,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from fspll._common.errors import InputError
-from fspll.cli.console import err, out, progress_bar, with_option_names
+from fspll.cli.console import encoding_bar, err, out, percent, with_option_names
 
 if TYPE_CHECKING:
-    from fspll.labeling import Labeling
+    from fspll.labeling.result import Labeling
 
 _SHOWN = 5
 
@@ -59,8 +57,8 @@ def label(
 ) -> None:
     """Turn ambiguous labels into clean ones, with a model, a review list and a report."""
     # Heavy imports wait until the command runs, so that `fspll --help` is quick.
-    from fspll.annotations import read_annotations
-    from fspll.labeling import label as find_labels
+    from fspll.annotations.reading import read_annotations
+    from fspll.labeling.pipeline import label as find_labels
     from fspll.labeling.saving import LABELS, check_folder
 
     check_folder(folder, overwrite=overwrite)  # before the work, not after it
@@ -103,7 +101,7 @@ def label(
 
 def gather_answers(paths: list[Path], folder: Path) -> tuple[dict[str, str], str | None]:
     """Read answers; those that an earlier run kept in the folder count as well."""
-    from fspll.annotations import read_answers
+    from fspll.annotations.reading import read_answers
     from fspll.labeling.saving import ANSWERS, is_result
 
     kept = folder / ANSWERS
@@ -116,14 +114,6 @@ def gather_answers(paths: list[Path], folder: Path) -> tuple[dict[str, str], str
     used = [name for name in earlier if answers[name] == earlier[name]]
     note = f"{len(used)} earlier answers of {kept} are used as well" if used else None
     return answers, note
-
-
-@contextmanager
-def encoding_bar() -> Iterator[Callable[[int, int], None]]:
-    """Show a bar while samples are encoded; yield what is to be called with (done, total)."""
-    with progress_bar() as bar:
-        task = bar.add_task("encoding", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 # -------------------------------------------------------------------- what a person reads
@@ -156,12 +146,6 @@ def _show(result: Labeling, folder: Path, note: str | None, command: Any) -> Non
             f"again with --answers {escape(str(folder / 'review.csv'))}",
             soft_wrap=True,
         )
-
-
-def percent(share: float) -> str:
-    """Return a share for people, never 100% of what is less."""
-    text = f"{share:.1%}"
-    return "over 99.9%" if text == "100.0%" and share < 1 - 1e-9 else text
 
 
 def _questions(result: Labeling) -> Table:

@@ -11,7 +11,7 @@ from fspll.cli.console import out
 
 def models() -> None:
     """List the packaged and installed embeddings."""
-    from fspll.embeddings import list_encoders
+    from fspll.embeddings.registry import list_encoders
 
     found = list_encoders()
     table = Table(box=SIMPLE)

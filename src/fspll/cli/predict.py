@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from fspll._common.errors import InputError
-from fspll.cli.console import err, out
+from fspll.cli.console import encoding_bar, err, out
 
 if TYPE_CHECKING:
     from fspll.labeling.prediction import Predictions
@@ -33,15 +33,14 @@ def predict(
     cache: bool = typer.Option(True, help="Keep encoded samples for the next run."),
 ) -> None:
     """Label new samples with a saved model."""
-    from fspll.annotations import write_table
-    from fspll.cli.label import encoding_bar
-    from fspll.labeling import load_model
+    from fspll.annotations.writing import write_table
     from fspll.labeling.prediction import (
         predict_samples,
         read_pictures,
         read_texts,
         read_vectors,
     )
+    from fspll.labeling.saving import load_model
 
     given = [bool(files), text is not None, features is not None]
     if sum(given) != 1:

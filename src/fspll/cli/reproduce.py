@@ -95,7 +95,7 @@ def reproduce(
 
 def _source(experiment: str, dataset: str | None, root: Path | None, profile: Profile) -> Source:
     """Return what an experiment's tasks are made of; characters drawn by code if all else lacks."""
-    from fspll.datasets import DATASETS
+    from fspll.datasets.registry import DATASETS
     from fspll.experiments.reproduce.grid import PHOTOS
     from fspll.experiments.reproduce.jobs import Source
 

@@ -58,8 +58,8 @@ def train(
     """Meta-train an embedding network; Ctrl-C stops it, the same command goes on."""
     from fspll._common.devices import choose_device, keep_freed_memory
     from fspll.cli.progress import TrainingBar
-    from fspll.datasets import load_images
-    from fspll.metalearning import TrainingPlan
+    from fspll.datasets.registry import load_images
+    from fspll.metalearning.plan import TrainingPlan
     from fspll.metalearning.trainer import check_folder
     from fspll.metalearning.trainer import train as run
 

@@ -21,7 +21,7 @@ from fspll._common.errors import DataError
 from fspll._common.files import data_dir
 
 if TYPE_CHECKING:
-    from fspll.candidates import Candidates
+    from fspll.candidates.sets import Candidates
 
 
 @dataclass(frozen=True, eq=False)

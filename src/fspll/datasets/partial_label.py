@@ -144,7 +144,8 @@ def _assemble(
     path: Path, name: str, data: Any, partial: Any, target: Any, prefix: str = ""
 ) -> PartialLabelSet:
     """Check the variables of a file against each other."""
-    from fspll.candidates import Candidates  # here: fspll data list does not wait for scikit-learn
+    # Imported here: fspll data list does not wait for scikit-learn.
+    from fspll.candidates.sets import Candidates
 
     X = _as_features(path, f"{prefix}data", data)
     mask = _as_mask(path, _PARTIAL[prefix], partial, len(X))

@@ -18,8 +18,7 @@ import numpy as np
 from fspll._common.arguments import check_count, is_number
 from fspll._common.errors import InputError, InputTypeError
 from fspll._common.words import counted, listed
-from fspll.candidates import Candidates
-from fspll.candidates.sets import Classes
+from fspll.candidates.sets import Candidates, Classes
 from fspll.diagnosis.asking import ask
 from fspll.diagnosis.matchings import Matchings, split
 from fspll.diagnosis.solving import solve

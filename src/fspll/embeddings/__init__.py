@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     )
     from fspll.embeddings.encoders.base import CustomEncoder, Encoder, EncoderEntry
     from fspll.embeddings.encoders.network import NetworkEncoder, untrained_encoder
-    from fspll.embeddings.encoders.vectors import Standardize, standardizer
+    from fspll.embeddings.encoders.vectors import standardizer
     from fspll.embeddings.features import Encoded, Unreadable, embed_images, encode_cached
     from fspll.embeddings.inputs import InputSpec, image_tensor, prepare_images
     from fspll.embeddings.networks.architectures import (
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     )
     from fspll.embeddings.networks.conv4 import Conv4, Conv4Classifier
     from fspll.embeddings.networks.resnet12 import ResNet12
+    from fspll.embeddings.networks.standardize import Standardize
     from fspll.embeddings.registry import ENCODERS, list_encoders, load_embedding
     from fspll.embeddings.stored import describe_encoder, restore_encoder
 
@@ -50,7 +51,7 @@ _HOME = {
     "InputSpec": "inputs",
     "NetworkEncoder": "encoders.network",
     "ResNet12": "networks.resnet12",
-    "Standardize": "encoders.vectors",
+    "Standardize": "networks.standardize",
     "Unreadable": "features",
     "build_network": "networks.architectures",
     "describe_encoder": "stored",

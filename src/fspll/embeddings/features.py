@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from fspll._common.errors import DataError, InputError, InputTypeError
-from fspll.datasets import ImageSet
+from fspll.datasets.base import ImageSet
 from fspll.embeddings.encoders.base import Encoder, Progress
 from fspll.embeddings.registry import load_embedding
 from fspll.embeddings.store import FeatureStore

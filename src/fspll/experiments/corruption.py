@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fspll._common.errors import InputError
-from fspll.candidates import corrupt_mask
+from fspll.candidates.corruption import corrupt_mask
 from fspll.tasks import Tasks, TaskSettings, TaskSource
 
 _STREAM = 0x5EED  # apart from the streams of TaskSource

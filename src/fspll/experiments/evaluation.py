@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from fspll._common.errors import InputError
-from fspll.datasets import ImageSet
-from fspll.embeddings import Encoder, load_embedding
+from fspll.datasets.base import ImageSet
+from fspll.embeddings.encoders.base import Encoder
+from fspll.embeddings.registry import load_embedding
 from fspll.experiments.methods import (
     DEFAULT_METHODS,
     Maml,

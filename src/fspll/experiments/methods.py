@@ -23,18 +23,19 @@ from fspll._common.errors import InputError
 from fspll._common.registry import Registry
 from fspll.baselines import BASELINES
 from fspll.candidates.observed import Observed
-from fspll.datasets import ImageSet
-from fspll.diagnosis import ceiling
-from fspll.embeddings import (
-    Conv4Classifier,
-    Encoder,
-    NetworkEncoder,
-    embed_images,
-    image_tensor,
-)
+from fspll.datasets.base import ImageSet
+from fspll.diagnosis.analysis import ceiling
+from fspll.embeddings.encoders.base import Encoder
+from fspll.embeddings.encoders.network import NetworkEncoder
+from fspll.embeddings.features import embed_images
+from fspll.embeddings.inputs import image_tensor
+from fspll.embeddings.networks.conv4 import Conv4Classifier
 from fspll.experiments.statistics import calibration_error
-from fspll.metalearning.maml import solve_task
-from fspll.rectifiers import RECTIFIERS, EqualWeights, EvidenceRule, FsPLLRule, Rectifier
+from fspll.metalearning.adaptation import solve_task
+from fspll.rectifiers.base import Rectifier
+from fspll.rectifiers.evidence import EvidenceRule
+from fspll.rectifiers.paper import EqualWeights, FsPLLRule
+from fspll.rectifiers.registry import RECTIFIERS
 from fspll.tasks import Tasks, TaskSettings
 
 _FEATURES_AT_ONCE = 1 << 26  # gathered support and query features, 256 MB in float32

@@ -14,7 +14,7 @@ from scipy import sparse
 from fspll._common.arguments import is_number
 from fspll._common.errors import InputError, InputTypeError
 from fspll._common.words import counted, listed
-from fspll.candidates import Candidates
+from fspll.candidates.sets import Candidates
 
 _SHOWN = 5
 

@@ -18,9 +18,9 @@ from fspll._common.devices import choose_device
 from fspll._common.errors import InputTypeError
 from fspll._common.words import listed
 from fspll.annotations.samples import Annotations
-from fspll.candidates import Candidates
 from fspll.candidates.estimators import check_lengths
 from fspll.candidates.observed import Observed
+from fspll.candidates.sets import Candidates
 from fspll.classifier import FsPLLClassifier
 from fspll.embeddings.pictures import is_pil_image
 from fspll.labeling.answering import apply_answers
@@ -29,7 +29,7 @@ from fspll.labeling.reasons import find_undecided
 from fspll.labeling.result import Labeling, Rounds
 from fspll.labeling.review import Groups, choose_questions, questions_of
 from fspll.labeling.samples import Prepared, prepare
-from fspll.rectifiers import Rectifier, is_large
+from fspll.rectifiers.base import Rectifier, is_large
 
 MOST_ENTRIES = 1 << 24  # of (sample, sample) or (sample, class), up to which a trace is kept
 _UNEVEN = 100.0  # factor between the scales of features from which a note is made

@@ -24,7 +24,7 @@ from fspll.annotations.features import (
     texts_of,
 )
 from fspll.classifier import FsPLLClassifier
-from fspll.embeddings import Unreadable, encode_cached
+from fspll.embeddings.features import Unreadable, encode_cached
 
 
 @dataclass(frozen=True, eq=False)

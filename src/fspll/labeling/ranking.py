@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from fspll.candidates import Candidates
+from fspll.candidates.sets import Candidates
 
 
 def on_candidates(confidence: Any, candidates: Candidates) -> sparse.csr_array:

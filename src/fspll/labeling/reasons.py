@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fspll._common.words import listed
-from fspll.candidates import Candidates
+from fspll.candidates.sets import Candidates
 
 SURE = 0.9  # probability from which a label counts as settled
 FEW = 1.5  # samples that a class is expected to have, below which it has too few

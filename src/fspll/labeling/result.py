@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from fspll.candidates import Candidates, Observed
+from fspll.candidates.observed import Observed
+from fspll.candidates.sets import Candidates
 from fspll.classifier import FsPLLClassifier
-from fspll.embeddings import Unreadable
+from fspll.embeddings.features import Unreadable
 from fspll.labeling.reasons import Undecided
 from fspll.labeling.review import Question
-from fspll.rectifiers import Trace
+from fspll.rectifiers.base import Trace
 
 
 @dataclass(frozen=True, eq=False)

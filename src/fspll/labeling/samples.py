@@ -13,8 +13,10 @@ import numpy as np
 from fspll._common.errors import DataError, InputError
 from fspll._common.words import listed
 from fspll.annotations.samples import Annotations
-from fspll.embeddings import Encoder, Unreadable, encode_cached, load_embedding, standardizer
-from fspll.embeddings.features import unreadable_message
+from fspll.embeddings.encoders.base import Encoder
+from fspll.embeddings.encoders.vectors import standardizer
+from fspll.embeddings.features import Unreadable, encode_cached, unreadable_message
+from fspll.embeddings.registry import load_embedding
 
 FEATURES = "features"  # the name of no encoder: vectors as they are
 _SHOWN = 3

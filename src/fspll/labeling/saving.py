@@ -10,7 +10,7 @@ from typing import Any
 from fspll._common.errors import DataError
 from fspll.annotations.writing import join_candidates, write_table
 from fspll.classifier import FsPLLClassifier
-from fspll.labeling.report import write_report
+from fspll.labeling.report.page import write_report
 from fspll.labeling.result import Labeling
 
 LABELS, REVIEW, ANSWERS, MODEL, REPORT = (

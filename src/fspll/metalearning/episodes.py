@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from fspll._common.errors import TaskError
-from fspll.datasets import ImageSet
-from fspll.embeddings import image_tensor
+from fspll.datasets.base import ImageSet
+from fspll.embeddings.inputs import image_tensor
 from fspll.metalearning.plan import TrainingPlan
 from fspll.metalearning.prototypes import Learner
 from fspll.tasks import Tasks, TaskSettings, TaskSource

@@ -7,7 +7,7 @@ from typing import Any
 
 from fspll._common.arguments import check_choice, check_count, check_positive
 from fspll._common.errors import InputError
-from fspll.embeddings import ARCHITECTURES
+from fspll.embeddings.networks.architectures import ARCHITECTURES
 from fspll.metalearning import REGIMES
 from fspll.rectifiers.equations import check_metric
 from fspll.tasks import TaskSettings

@@ -13,11 +13,11 @@ import torch
 from torch import Tensor, nn
 
 from fspll._common.errors import InputError
-from fspll.candidates import Observed
-from fspll.embeddings import network_for_images
+from fspll.candidates.observed import Observed
+from fspll.embeddings.networks.architectures import network_for_images
 from fspll.metalearning import REGIMES, objectives
 from fspll.metalearning.plan import TrainingPlan
-from fspll.rectifiers import Rectifier
+from fspll.rectifiers.base import Rectifier
 from fspll.rectifiers.equations import class_prototypes, distances
 from fspll.tasks import Tasks
 

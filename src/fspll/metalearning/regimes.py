@@ -21,7 +21,8 @@ from fspll.metalearning import objectives
 from fspll.metalearning.maml import MAMLLearner
 from fspll.metalearning.plan import TrainingPlan
 from fspll.metalearning.prototypes import Learner, PrototypeLearner, Solved
-from fspll.rectifiers import FsPLLRule, Rectifier
+from fspll.rectifiers.base import Rectifier
+from fspll.rectifiers.paper import FsPLLRule
 from fspll.tasks import Tasks
 
 SUPPORT_LABELS = ("candidates", "precise")

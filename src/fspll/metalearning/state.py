@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from fspll._common.errors import CheckpointError, InputError
 from fspll._common.tensorfiles import FileFormat
-from fspll.datasets import ImageSet
+from fspll.datasets.base import ImageSet
 from fspll.metalearning.plan import TrainingPlan
 
 FORMAT = FileFormat("fspll-training", version=1, noun="a training state")

@@ -16,8 +16,9 @@ import torch
 from fspll._common.arguments import check_count
 from fspll._common.devices import choose_device
 from fspll._common.errors import DataError, InputError
-from fspll.datasets import ImageSet
-from fspll.embeddings import InputSpec, save_checkpoint
+from fspll.datasets.base import ImageSet
+from fspll.embeddings.checkpoints import save_checkpoint
+from fspll.embeddings.inputs import InputSpec
 from fspll.metalearning import REGIMES
 from fspll.metalearning.episodes import Episodes
 from fspll.metalearning.log import Log, Report, Smooth

@@ -23,8 +23,8 @@ from torch import Tensor
 
 from fspll._common.arguments import check_count
 from fspll._common.errors import InputError
-from fspll.candidates import Candidates
 from fspll.candidates.observed import Observed
+from fspll.candidates.sets import Candidates
 
 DENSE_ENTRIES = 1 << 26  # of n x n or n x l, up to which tasks are solved densely
 MOST_NEIGHBORS = 10  # that n_neighbors="auto" means beyond that

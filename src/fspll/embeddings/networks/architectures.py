@@ -20,7 +20,7 @@ ARCHITECTURES: Registry[type[nn.Module]] = Registry(
         "conv4": "fspll.embeddings.networks.conv4:Conv4",
         "resnet12": "fspll.embeddings.networks.resnet12:ResNet12",
         "conv4-classifier": "fspll.embeddings.networks.conv4:Conv4Classifier",
-        "standardize": "fspll.embeddings.encoders.vectors:Standardize",
+        "standardize": "fspll.embeddings.networks.standardize:Standardize",
     },
 )
 

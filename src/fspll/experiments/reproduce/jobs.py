@@ -19,7 +19,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from fspll.datasets import DATASETS, DataSet, ImageSet, load_images
+from fspll.datasets.base import DataSet, ImageSet
+from fspll.datasets.registry import DATASETS, load_images
 from fspll.experiments.methods import FORWARD_SECONDS, STEP_SECONDS, Method
 from fspll.metalearning import REGIMES
 from fspll.metalearning.plan import TrainingPlan

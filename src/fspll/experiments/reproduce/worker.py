@@ -17,7 +17,8 @@ import numpy as np
 import torch
 
 from fspll._common.devices import keep_freed_memory
-from fspll.embeddings import InputSpec, NetworkEncoder, untrained_encoder
+from fspll.embeddings.encoders.network import NetworkEncoder, untrained_encoder
+from fspll.embeddings.inputs import InputSpec
 from fspll.embeddings.registry import load_network
 from fspll.experiments.methods import Samples
 from fspll.experiments.reproduce.jobs import NetworkJob, ScoreJob

@@ -16,7 +16,7 @@ import torch
 from scipy import sparse
 
 from fspll._common.errors import InputError
-from fspll.candidates import Candidates
+from fspll.candidates.sets import Candidates
 
 ENTRIES_AT_ONCE = 1 << 16  # whose features are gathered: 16 MB of 64 features in float32
 _SAMPLES_AT_ONCE = 1 << 16  # that are summed in their own precision, before double precision
