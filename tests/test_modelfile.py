@@ -610,7 +610,7 @@ METADATA = {
     ),
     "rectifier": (
         {"parameters": PARAMETERS | {"rectifier": "magic"}},
-        "is damaged: there is no rectifier 'magic'; known are evidence, fspll, none",
+        "needs the rectifier 'magic', which is not registered here; install the package",
     ),
     "weight": (
         {"parameters": PARAMETERS | {"manifold_weight": float("nan")}},

@@ -21,6 +21,7 @@ from fspll._common.arguments import check_probability, is_integer
 from fspll._common.errors import (
     CheckpointError,
     FsPLLError,
+    InputError,
     MissingPackageError,
 )
 from fspll._common.stored_arrays import (
@@ -39,7 +40,7 @@ from fspll.candidates.sets import Candidates
 from fspll.embeddings.encoders.network import NetworkEncoder
 from fspll.embeddings.stored import describe_encoder, restore_encoder
 from fspll.rectifiers.base import Fitted, Rectifier, StoredState
-from fspll.rectifiers.registry import make_rectifier, restore_rectifier
+from fspll.rectifiers.registry import RECTIFIERS, make_rectifier, restore_rectifier
 
 FORMAT = FileFormat("fspll-classifier", version=3, noun="a classifier")
 SHORTCUTS = ("n_neighbors", "n_iterations", "class_balance", "manifold_weight", "metric")
@@ -199,10 +200,20 @@ def _restore(
 
 
 def _read_rectifier(spec: Any, shortcuts: dict[str, Any], source: str) -> Rectifier:
+    name: Any = spec.get("name") if isinstance(spec, dict) else spec
+    require(isinstance(name, str), "its rectifier is no name")
+    if name not in RECTIFIERS:
+        raise CheckpointError(
+            f"{source} needs the rectifier {name!r}, which is not registered here; install the "
+            f"package that it comes with"
+        )
+    try:
+        RECTIFIERS.get(name)
+    except InputError as error:  # the package that registers it cannot be imported
+        raise CheckpointError(f"{source} needs the rectifier {name!r}: {error}") from error
     if isinstance(spec, dict):
-        return restore_rectifier(spec.get("name"), spec.get("settings"))
-    require(isinstance(spec, str), "its rectifier is no name")
-    return make_rectifier(spec, shortcuts)
+        return restore_rectifier(name, spec.get("settings"))
+    return make_rectifier(name, shortcuts)
 
 
 def _object(metadata: dict[str, Any], name: str) -> dict[str, Any]:

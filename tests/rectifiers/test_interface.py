@@ -120,7 +120,7 @@ def test_a_file_of_an_unregistered_rectifier_imports_nothing(registered, tmp_pat
         metadata["parameters"]["rectifier"] = {"name": name, "settings": {}}
         tensorfiles.FileFormat("fspll-classifier", 3, "a classifier").write(path, tensors, metadata)
         before = set(sys.modules)
-        with pytest.raises(CheckpointError, match="there is no rectifier"):
+        with pytest.raises(CheckpointError, match="which is not registered here"):
             FsPLLClassifier.load(path)
         assert set(sys.modules) == before
     metadata["parameters"]["rectifier"] = {"name": "squared-votes", "settings": {"speed": 1}}

@@ -13,7 +13,7 @@ installed and registered, and for nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cached_property
 from importlib import import_module
@@ -40,6 +40,8 @@ class Registry(Generic[Thing]):
         What this package has, in the order of lists. A value may also be the thing itself.
     aliases : mapping of name to name, optional
         Other names for what is there.
+    expected, accepts : str and callable, optional
+        What has to be registered, for messages, and whether a thing is that.
 
     Examples
     --------
@@ -59,8 +61,11 @@ class Registry(Generic[Thing]):
         own: Mapping[str, Any],
         *,
         aliases: Mapping[str, str] | None = None,
+        expected: str = "",
+        accepts: Callable[[Any], bool] = lambda thing: True,
     ) -> None:
         self.noun, self.group = noun, group
+        self._expected, self._accepts = expected, accepts
         self._things: dict[str, Any] = dict(own)
         self._aliases = {_plain(alias): name for alias, name in (aliases or {}).items()}
 
@@ -98,6 +103,11 @@ class Registry(Generic[Thing]):
         elif isinstance(thing, str):
             module, _, attribute = thing.partition(":")
             thing = self._things[found] = getattr(import_module(module), attribute)
+        if not self._accepts(thing):
+            raise InputError(
+                f"what is registered as the {self.noun} {found!r} must be {self._expected}, "
+                f"not {thing!r}"
+            )
         return thing
 
     def register(self, name: str, thing: Thing | str) -> None:

@@ -37,6 +37,10 @@ BASELINES: Registry[type[PartialLabelClassifier]] = Registry(
         "PL-LEAF": "fspll.baselines.pl_leaf:PLLEAF",
         "PL-KNN": "fspll.baselines.pl_knn:PLKNN",
     },
+    expected="a class with fit and predict",
+    accepts=lambda thing: (
+        isinstance(thing, type) and hasattr(thing, "fit") and hasattr(thing, "predict")
+    ),
 )
 
 __all__ = ["BASELINES", "PALOC", "PLAGGD", "PLECOC", "PLKNN", "PLLEAF"]

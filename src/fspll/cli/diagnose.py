@@ -28,7 +28,7 @@ def diagnose(
     ),
     images: Path | None = typer.Option(None, help="The folder of the pictures."),
     encoder: str | None = typer.Option(
-        None, help="omniglot-conv4, photos, text, features, or the path of a checkpoint."
+        None, help="A name of: fspll models; features, for vectors; or the path of a checkpoint."
     ),
     features: Path | None = typer.Option(None, help="Vectors instead: an .npy or .npz file."),
     text: str | None = typer.Option(None, help="The column with the texts."),

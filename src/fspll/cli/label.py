@@ -27,7 +27,7 @@ def label(
     folder: Path = typer.Option(..., "--out", help="The folder for the results."),
     images: Path | None = typer.Option(None, help="The folder of the pictures."),
     encoder: str | None = typer.Option(
-        None, help="omniglot-conv4, photos, text, features, or the path of a checkpoint."
+        None, help="A name of: fspll models; features, for vectors; or the path of a checkpoint."
     ),
     features: Path | None = typer.Option(None, help="Vectors instead: an .npy or .npz file."),
     text: str | None = typer.Option(None, help="The column with the texts."),
@@ -45,7 +45,10 @@ def label(
     alternatives: Path | None = typer.Option(
         None, help="For a folder per class: the table of what else pictures might be."
     ),
-    rectifier: str = typer.Option("evidence", help="evidence, fspll (the paper's rule) or none."),
+    rectifier: str = typer.Option(
+        "evidence",
+        help="evidence, fspll (the paper's rule), none, or one that an installed package adds.",
+    ),
     balanced: bool = typer.Option(False, help="All classes are about equally frequent."),
     standardize: bool = typer.Option(False, help="Bring features to one scale first."),
     skip_bad: bool = typer.Option(False, "--skip-bad", help="Leave out what cannot be read."),

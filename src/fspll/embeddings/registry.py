@@ -72,6 +72,10 @@ ENCODERS: Registry[Any] = Registry(
         "text": "fspll.embeddings.encoders.text:ENTRY",
     },
     aliases={"photos": "efficientnet-lite0"},
+    expected="an object with a method 'encode', or a class or function that makes one",
+    accepts=lambda thing: (
+        isinstance(thing, EncoderEntry) or callable(thing) or hasattr(thing, "encode")
+    ),
 )
 
 

@@ -33,6 +33,8 @@ REGIMES: Registry[Regime] = Registry(
         "maml": f"{_REGIMES}:MAML",
         "maml+": f"{_REGIMES}:MAML_PLUS",
     },
+    expected="a Regime",
+    accepts=lambda thing: isinstance(thing, import_module(_REGIMES).Regime),
 )
 
 # Where the other public names live. They are imported when first used, so that the command line

@@ -20,6 +20,8 @@ RECTIFIERS: Registry[type[Rectifier]] = Registry(
         "fspll": "fspll.rectifiers.paper:FsPLLRule",
         "none": "fspll.rectifiers.paper:EqualWeights",
     },
+    expected="a subclass of Rectifier",
+    accepts=lambda thing: isinstance(thing, type) and issubclass(thing, Rectifier),
 )
 DEFAULT = "evidence"
 
