@@ -293,13 +293,13 @@ def find_part(page: str, name: str) -> str:
     return page.partition(f"<!-- {name} -->\n")[2].partition(f"<!-- end {name} -->")[0]
 
 
-# Walks: which files a run really enters, and in which order.
+# Walks: which functions of which files a run really enters, and in which order.
 
 
 def trace(run: Callable[[], object]) -> list[str]:
-    """Return the files of the package whose functions a run calls, in order of the first call.
+    """Return the functions of the package that a run calls, in order of the first call.
 
-    What a module does while it is being imported does not count.
+    Each is "file::function". What a module does while it is being imported does not count.
     """
     top = str(PACKAGE) + "/"
     entered: dict[str, None] = {}
@@ -307,7 +307,7 @@ def trace(run: Callable[[], object]) -> list[str]:
 
     def note(frame: FrameType, event: str, _: object) -> None:
         code = frame.f_code
-        if not code.co_filename.startswith(top):
+        if not (code.co_filename.startswith(top) and code.co_filename.endswith(".py")):
             return
         if code.co_name == "<module>":
             if event == "call":
@@ -315,7 +315,7 @@ def trace(run: Callable[[], object]) -> list[str]:
             elif event == "return":
                 importing.remove(frame)
         elif event == "call" and not importing:
-            entered.setdefault(code.co_filename.removeprefix(top))
+            entered.setdefault(f"{code.co_filename.removeprefix(top)}::{code.co_qualname}")
 
     threading.setprofile(note)
     sys.setprofile(note)
@@ -366,7 +366,7 @@ WALKS = {  # the commands of the page, on data as small as they can be
 
 
 def walk(name: str) -> list[str]:
-    """Return the files that the command of a walk enters, in a new process of one thread."""
+    """Return the functions that the command of a walk enters, in a new process of one thread."""
     with TemporaryDirectory() as folder:
         done = subprocess.run(
             [sys.executable, __file__, "--trace", name],
@@ -378,15 +378,15 @@ def walk(name: str) -> list[str]:
         )
     if done.returncode:
         raise RuntimeError(done.stderr)
-    return done.stdout.partition("entered:\n")[2].split()
+    return done.stdout.partition("entered:\n")[2].splitlines()
 
 
 def read_walk(page: str, name: str) -> list[tuple[list[str], str]]:
-    """Return the steps of a walk as the page has them: files of one room, and what they do."""
+    """Return the steps of a walk as the page has them: "file::function", and what it does."""
     steps = re.findall(
-        r"^\d+\. (`[^:]+`): (.+?)(?=\n\d+\. |\Z)", find_part(page, f"walk {name}"), re.M | re.S
+        r"^\d+\. `([^`]+)`: (.+?)(?=\n\d+\. |\Z)", find_part(page, f"walk {name}"), re.M | re.S
     )
-    return [(re.findall(r"`([^`]+)`", files), " ".join(text.split())) for files, text in steps]
+    return [(place, " ".join(text.split())) for place, text in steps]
 
 
 def main() -> None:
@@ -395,7 +395,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--count", type=Path, metavar="FOLDER", help="print the sizes of a package")
-    parser.add_argument("--walk", choices=list(WALKS), help="print the files that a command enters")
+    parser.add_argument("--walk", choices=list(WALKS), help="print the functions that it enters")
     parser.add_argument("--trace", choices=list(WALKS), help="the same, in this process and folder")
     asked = parser.parse_args()
     if asked.count:

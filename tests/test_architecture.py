@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -101,4 +102,31 @@ def test_only_calls_count_and_in_their_order(tmp_path):
         text=True,
         check=True,
     )
-    assert done.stdout.strip() == "['one.py', 'three.py']"
+    assert done.stdout.strip() == "['one.py::f', 'three.py::h']"
+
+
+@pytest.mark.parametrize("name", drawing.WALKS)
+def test_a_walk_is_what_runs(name):
+    """The page names functions in the order in which the command first calls them."""
+    steps = [place for place, _ in drawing.read_walk(PAGE, name)]
+    entered = drawing.walk(name)
+    assert 8 <= len(steps) == len(set(steps))
+    assert not set(steps) - set(entered), "the command does not call these"
+    assert steps == [place for place in entered if place in steps]
+
+
+@pytest.mark.parametrize("name", drawing.WALKS)
+def test_a_walk_returns_to_a_room_for_a_reason(name):
+    left, room = set(), "cli"
+    for place, text in drawing.read_walk(PAGE, name):
+        now = drawing.room_of(place.partition("::")[0])
+        if now != room:
+            left.add(room)
+            reason = re.search(r"^again, (because|to|as|for|after) \w+", text)
+            assert bool(reason) == (now in left), f"{place}: {text}"
+        room = now
+
+
+def test_a_walk_shows_the_command_that_is_run():
+    words = " ".join(PAGE.split())
+    assert all(f"`{command}`" in words for command in drawing.WALKS.values())
