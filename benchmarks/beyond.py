@@ -211,7 +211,7 @@ def run_stress(args: argparse.Namespace) -> None:
     characters = load_omniglot("test")
     drawn = embed_images(load_network(args.mixed), characters)
     kinds = {
-        "1 to 10 a class": (Corruption(sizes=(1, 10)), 1.0, 10),
+        "1 to 10 per class": (Corruption(sizes=(1, 10)), 1.0, 10),
         "p = .5": (Corruption(), 0.5, 5),
         "habit of one class": (Corruption(habit=0.7, habitual_classes=1), 1.0, 5),
         "habit of every class": (Corruption(habit=0.7), 1.0, 5),

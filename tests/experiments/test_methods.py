@@ -109,7 +109,7 @@ def test_a_batch_against_task_by_task(features, name, metric, n_shot):
     ],
 )
 def test_a_batch_against_the_classifier(features, name, parameters):
-    """The classifier's own k is one less than the samples a class: the paper's choice as well."""
+    """The classifier's own k is one less than the samples per class: the paper's choice as well."""
     batch = tasks()
     scores = score(features, batch, name)
     for i in range(len(batch.support)):

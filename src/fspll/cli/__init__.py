@@ -1,1 +1,1 @@
-"""The command line: parse, call, print; one command a file."""
+"""The command line: parse, call, print; one command per file."""
