@@ -15,7 +15,7 @@ PAGE = drawing.PAGE.read_text(encoding="utf-8")
 
 @pytest.fixture
 def package(tmp_path):
-    """A house of four rooms: c imports b lazily, b imports a for a type, d names c in a text."""
+    """A package of four rooms: c imports b lazily, b imports a for a type, d names c in a text."""
     files = {
         "__init__.py": '"""The face."""\nimport fspll.d.deep\n',
         "a.py": '"""Bottom of it."""\nimport json\n',

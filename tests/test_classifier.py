@@ -198,7 +198,7 @@ def test_probabilities_are_the_softmax_of_minus_the_distances():
 
 @pytest.mark.parametrize("balance", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_fitted_values_are_those_of_weigh_evidence(balance, dtype):
+def test_fitted_values_are_those_of_infer_labels(balance, dtype):
     X, truth = blobs(dtype=dtype)
     new, _ = blobs(dtype=dtype, seed=1)
     sets = Candidates.read(ambiguous(truth, r=2))
@@ -269,7 +269,7 @@ def test_prediction_is_the_nearest_prototype():
     assert clf.predict(new).tolist() == clf.classes_[away.argmin(dim=1).numpy()].tolist()
 
 
-def test_without_a_rectifier_all_candidates_weigh_the_same():
+def test_without_a_rectifier_all_candidates_have_the_same_weight():
     X = [[0.0], [2.0], [6.0]]
     clf = FsPLLClassifier(rectifier="none").fit(X, [{"a"}, {"a", "b"}, {"b"}])
     assert clf.prototypes_.tolist() == [[1.0], [4.0]]

@@ -1,4 +1,4 @@
-"""The house: which room may import from which, and what is imported before it is needed."""
+"""The rooms: which may import from which, and what is imported before it is needed."""
 
 from __future__ import annotations
 

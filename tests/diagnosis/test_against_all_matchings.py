@@ -16,7 +16,7 @@ EPS = 0.01
 
 
 def all_matchings(mask, clusters):
-    """Return every matching of clusters to labels and what each weighs, the plain way."""
+    """Return every matching of clusters to labels and the weight of each, the plain way."""
     names, inverse = np.unique(clusters, return_inverse=True)
     matchings = np.array(list(permutations(range(mask.shape[1]), len(names))))
     misses = (~mask)[np.arange(len(mask)), matchings[:, inverse]].sum(axis=1)

@@ -36,7 +36,7 @@ def posterior(groups):
         for g, c in enumerate(naming):
             total[g, c] += weight
     naming = total / total.sum(axis=1, keepdims=True)
-    share = groups.by_place @ (0.999 * naming + 0.001 * np.eye(n_classes)) * groups.weight
+    share = groups.by_features @ (0.999 * naming + 0.001 * np.eye(n_classes)) * groups.weight
     return share / share.sum(axis=1, keepdims=True)
 
 
@@ -47,7 +47,7 @@ def brute_gain(groups, row):
     for c in np.flatnonzero(share[row] > 0):
         weight = groups.weight.copy()
         weight[row] = np.eye(weight.shape[1])[c]
-        then = posterior(Groups(groups.by_place, groups.member, weight)).max(axis=1).sum()
+        then = posterior(Groups(groups.by_features, groups.member, weight)).max(axis=1).sum()
         after += share[row, c] * then
     return after - before
 
@@ -64,7 +64,7 @@ def test_the_first_gain_is_the_expected_one():
     assert after == pytest.approx((confidence.sum() + gain) / 6)
 
 
-def test_stragglers_do_not_put_the_name_of_a_large_group_in_doubt():
+def test_outlying_samples_do_not_put_the_label_of_a_large_group_in_doubt():
     """Some hundred samples and a few that lie apart share a label, and the hundreds have it."""
     truth = np.repeat([0, 1, 2], [300, 6, 8])
     mask = np.eye(3, dtype=bool)[truth]
@@ -122,7 +122,7 @@ def test_one_answer_by_the_list_settles_what_is_open():
 # -------------------------------------------------------------------- reasons
 
 
-def explain(sets, confidence, by_place, naming, answered=None):
+def explain(sets, confidence, by_features, naming, answered=None):
     candidates = Candidates.read(sets)
     n = len(candidates)
     mass = np.asarray(candidates.mask.sum(axis=0), dtype=float)
@@ -130,7 +130,7 @@ def explain(sets, confidence, by_place, naming, answered=None):
     second = candidates.n_classes - 1 - candidates.mask[:, ::-1].argmax(axis=1)
     answered = np.zeros(n, dtype=bool) if answered is None else answered
     return find_undecided(
-        candidates, np.asarray(confidence), top, second, mass, by_place, naming, answered
+        candidates, np.asarray(confidence), top, second, mass, by_features, naming, answered
     )
 
 

@@ -84,10 +84,10 @@ def log_of(folder):
 
 
 def assert_same_run(one, other):
-    """Same tensors to the bit, same log to the byte, same story in the files."""
+    """Same tensors to the bit, same log to the byte, same metadata in the files."""
     for name, form in ((MODEL, checkpoints.FORMAT), (STATE, state.FORMAT)):
-        (a, told), (b, also_told) = form.read(one / name), form.read(other / name)
-        assert told == also_told
+        (a, metadata), (b, other_metadata) = form.read(one / name), form.read(other / name)
+        assert metadata == other_metadata
         assert set(a) == set(b)
         assert [key for key in a if not torch.equal(a[key], b[key])] == []
     assert (one / LOG).read_bytes() == (other / LOG).read_bytes()
@@ -126,9 +126,9 @@ def test_what_the_model_file_says(tmp_path):
     trained = train(DATA, PLAN, tmp_path)
     assert trained == trainer.Trained(tmp_path / MODEL, 12, True, -1, -1.0)
     found = load_checkpoint(tmp_path / MODEL)
-    told = found.metadata["training"]
-    assert TrainingPlan.from_dict(told["plan"]) == PLAN
-    assert (told["data"], told["steps"]) == ("patterns", 12)
+    training = found.metadata["training"]
+    assert TrainingPlan.from_dict(training["plan"]) == PLAN
+    assert (training["data"], training["steps"]) == ("patterns", 12)
     assert found.input_spec.to_dict() == {"size": 16, "channels": 1, "polarity": "bright-ink"}
 
 
@@ -256,17 +256,17 @@ def test_killed_and_interrupted_processes_resume_to_the_bit(tmp_path):
 
     assert polite.stdout.readline() == "waiting\n"
     polite.send_signal(signal.SIGINT)
-    _, told = polite.communicate("\n", timeout=60)
+    _, message = polite.communicate("\n", timeout=60)
     assert polite.returncode == 130
-    assert told.strip() == "stopped at step 7 of 12; run it again to go on"
+    assert message.strip() == "stopped at step 7 of 12; run it again to go on"
     assert log_of(interrupted)[-1]["step"] == 7
     assert not (interrupted / MODEL).exists()
     assert not (killed / MODEL).exists()
 
     rest = start(-1, killed, interrupted, whole)
-    told, complaints = rest.communicate(timeout=120)
+    output, complaints = rest.communicate(timeout=120)
     assert rest.returncode == 0, complaints
-    assert told.count("trained for 12 steps") == 3
+    assert output.count("trained for 12 steps") == 3
     assert [line["step"] for line in log_of(whole)] == list(range(1, 13))
     assert_same_run(whole, killed)
     assert_same_run(whole, interrupted)
@@ -515,8 +515,8 @@ def test_patience_stops_and_the_best_epoch_is_kept(tmp_path, monkeypatch):
     weights = found.network.state_dict()
     assert all(torch.equal(weights[name], tensor) for name, tensor in scored.networks[1].items())
     assert not all(torch.equal(weights[name], t) for name, t in scored.networks[3].items())
-    told = found.metadata["training"]
-    assert (told["steps"], told["best_epoch"], told["best_figure"]) == (8, 1, 0.5)
+    training = found.metadata["training"]
+    assert (training["steps"], training["best_epoch"], training["best_figure"]) == (8, 1, 0.5)
     assert [line["held_out"] for line in log_of(tmp_path)][1::2] == [0.2, 0.5, 0.5, 0.4]
 
 

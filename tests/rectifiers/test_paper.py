@@ -354,7 +354,7 @@ def test_one_candidate_each_gives_class_means_and_stays_certain(task, seed):
 @pytest.mark.parametrize("engine", ENGINES)
 @given(task=tasks())
 @settings(light, max_examples=20)
-def test_no_rounds_weigh_all_candidates_equally(engine, task):
+def test_no_rounds_weight_all_candidates_equally(engine, task):
     e, y, chosen = task
     result = run(e, y, FsPLLRule(chosen.n_neighbors, 0.5, 0, chosen.metric), engine=engine)
     close(result.confidence, y.astype(float), 0)
@@ -578,7 +578,7 @@ def test_a_sample_on_its_prototype_is_at_distance_zero(metric, dtype):
 @BOTH_ENGINES
 @BOTH_METRICS
 def test_huge_features_keep_the_ratios_of_vanishing_weights(engine, metric):
-    """At scale 1e5 whole classes weigh exp(-1000) or less; their prototypes still exist."""
+    """At scale 1e5 whole classes have weights below exp(-1000); their prototypes still exist."""
     underflows = 0
     for seed in range(8):
         rng = np.random.default_rng(seed)

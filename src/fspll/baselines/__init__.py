@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fspll.baselines.pl_knn import PLKNN
     from fspll.baselines.pl_leaf import PLLEAF
 
-# By place, so that only the methods that are asked for are imported.
+# As "module:class", so that only the methods that are asked for are imported.
 BASELINES: Registry[type[PartialLabelClassifier]] = Registry(
     "baseline",
     "fspll.baselines",

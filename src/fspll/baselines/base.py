@@ -80,7 +80,7 @@ class PartialLabelClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return how much speaks for each class, of shape (n, l), or (n,) for two classes.
+        """Return the score of each class, of shape (n, l), or (n,) for two classes.
 
         Columns follow ``classes_``; a class that is nobody's candidate has minus infinity. With
         two classes it is the second's score less the first's, as scikit-learn has it.

@@ -96,7 +96,7 @@ def solve_regression(
     b : float64 array of shape (l,)
     steps : int
     """
-    # Errors cannot weigh more than this: the ridge would drown in the rounding of the kernel.
+    # Errors get no larger weight than this: rounding of the kernel would exceed the ridge.
     p = replace(problem, C1=min(problem.C1, 1e12 / len(problem.K)))
     bend = 2.0 * p.C1
     regression = KernelRidge(p.K if overwrite_kernel else p.K.copy(), 1.0 / bend)

@@ -39,8 +39,8 @@ class PLKNN(PartialLabelClassifier):
     Attributes
     ----------
     labels_ : ndarray of shape (n,)
-        The training samples, disambiguated: the candidate for which most of the *other* samples
-        nearby speak.
+        The training samples, disambiguated: the candidate with the most votes of the *other*
+        samples nearby.
     classes_, candidates_, mean_, scale_, n_features_in_
         As in every baseline.
 

@@ -146,7 +146,7 @@ def plain_list(values: Any) -> list[Any]:
 
 
 def rows_to_matrix(rows: Sequence[Sequence[Any]], classes: np.ndarray) -> sparse.csr_array:
-    """Turn lists of labels into a bool matrix of shape (n, l); names the row of a stranger."""
+    """Turn lists of labels into a bool matrix of shape (n, l); an unknown label is an error."""
     column = {label: index for index, label in enumerate(classes.tolist())}
     indices: list[int] = []
     for number, row in enumerate(rows):

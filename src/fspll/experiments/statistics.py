@@ -95,6 +95,6 @@ def calibration_error(confidence: np.ndarray, right: np.ndarray, n_bins: int = 1
         raise InputError(
             "calibration needs the confidence of each prediction, and whether it is right"
         )
-    place = np.minimum((confidence * n_bins).astype(int), n_bins - 1)
-    gap = np.bincount(place, confidence - right, minlength=n_bins)
+    bin_of = np.minimum((confidence * n_bins).astype(int), n_bins - 1)
+    gap = np.bincount(bin_of, confidence - right, minlength=n_bins)
     return float(np.round(np.abs(gap).sum() / len(confidence), 12))

@@ -225,17 +225,17 @@ def _result(
     probabilities = on_candidates(classifier.confidence_, candidates)
     top, second, confidence, margin = two_likeliest(probabilities)
     trace = classifier.trace_
-    by_place = naming = groups = None
+    by_features = naming = groups = None
     if trace is not None and trace.groups is not None:
-        by_place, naming = _array(trace.groups.by_place), _array(trace.groups.naming)
-        groups = Groups(by_place, _array(trace.groups.member), _relative_prior(observed))
+        by_features, naming = _array(trace.groups.by_features), _array(trace.groups.naming)
+        groups = Groups(by_features, _array(trace.groups.member), _relative_prior(observed))
     undecided = find_undecided(
         candidates,
         confidence,
         top,
         second,
         np.asarray(probabilities.sum(axis=0)).ravel(),
-        by_place,
+        by_features,
         naming,
         answered,
     )

@@ -15,7 +15,7 @@ from fspll.candidates.sets import Candidates
 
 SURE = 0.9  # probability from which a label counts as settled
 FEW = 1.5  # samples that a class is expected to have, below which it has too few
-# A set lacks its label about as often as this: what is less likely by place is a contradiction.
+# A set lacks its label about as often as this: what its features make less likely contradicts it.
 UNLIKELY = 0.01
 _SHOWN = 6
 
@@ -51,7 +51,7 @@ def find_undecided(
     top: np.ndarray,
     second: np.ndarray,
     label_mass: np.ndarray,
-    by_place: np.ndarray | None,
+    by_features: np.ndarray | None,
     naming: np.ndarray | None,
     answered: np.ndarray,
 ) -> list[Undecided]:
@@ -65,21 +65,21 @@ def find_undecided(
         Columns of the two likeliest candidates; -1 where there is no second.
     label_mass : array of shape (l,)
         How many samples each label is expected to have.
-    by_place : array of shape (n, l), optional
-        Probability to belong to each group, by place alone.
+    by_features : array of shape (n, l), optional
+        Probability of belonging to each group, by the features alone.
     naming : array of shape (l, l), optional
         Probability that a group carries a label.
     answered : bool array of shape (n,)
         What a person has settled needs no reason.
     """
     inseparable = _inseparable(candidates)
-    looks_like, contradicts = _contradictions(candidates, by_place, naming)
+    looks_like, contradicts = _contradictions(candidates, by_features, naming)
     found = []
     for row in np.flatnonzero(~answered & (contradicts | (confidence < SURE))).tolist():
         if contradicts[row]:
             found.append(_contradiction(row, candidates, int(looks_like[row])))
         else:
-            group = -1 if by_place is None else int(by_place[row].argmax())
+            group = -1 if by_features is None else int(by_features[row].argmax())
             names = None if naming is None else naming[group]
             found.append(
                 _reason(
@@ -97,15 +97,15 @@ def _inseparable(candidates: Candidates) -> dict[int, int]:
 
 
 def _contradictions(
-    candidates: Candidates, by_place: np.ndarray | None, naming: np.ndarray | None
+    candidates: Candidates, by_features: np.ndarray | None, naming: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return what each sample looks like, and whether that rules its candidates out."""
-    if by_place is None or naming is None:
+    if by_features is None or naming is None:
         nothing = np.zeros(len(candidates), dtype=np.int64)
         return nothing, nothing.astype(bool)
-    place = by_place @ naming
-    inside = (place * candidates.mask).sum(axis=1)
-    return place.argmax(axis=1), inside < UNLIKELY
+    by_label = by_features @ naming
+    inside = (by_label * candidates.mask).sum(axis=1)
+    return by_label.argmax(axis=1), inside < UNLIKELY
 
 
 def _contradiction(row: int, candidates: Candidates, looks_like: int) -> Undecided:

@@ -69,15 +69,15 @@ class Groups:
 
     Attributes
     ----------
-    by_place : float64 array of shape (n, l)
-        Probability to belong to each group by place.
+    by_features : float64 array of shape (n, l)
+        Probability of belonging to each group, by the features alone.
     member : float64 array of shape (n, l)
         The same with what the candidates say; see :class:`fspll.rectifiers.Groups`.
     weight : float64 array of shape (n, l)
         Zero off the candidates; else the prior of a candidate over the mean prior of its set.
     """
 
-    by_place: np.ndarray
+    by_features: np.ndarray
     member: np.ndarray
     weight: np.ndarray
 
@@ -122,10 +122,10 @@ class _State:
     def __init__(self, confidence: np.ndarray, groups: Groups) -> None:
         self.rows = np.flatnonzero((groups.weight > 0).sum(axis=1) > 1)  # the others are settled
         self.confidence = confidence.copy()
-        self.place = torch.from_numpy(groups.by_place)
+        self.by_features = torch.from_numpy(groups.by_features)
         self.member = torch.from_numpy(groups.member)
         self.weight = torch.from_numpy(groups.weight)
-        self.group = groups.by_place.argmax(axis=1)
+        self.group = groups.by_features.argmax(axis=1)
         self.asked = np.zeros(len(confidence), dtype=bool)
         self.n_classes = groups.weight.shape[1]
         self.identity = torch.eye(self.n_classes, dtype=torch.float64)
@@ -141,7 +141,7 @@ class _State:
 
     def _posterior(self, naming: Tensor) -> Tensor:
         """Return the probability of every candidate of the ambiguous samples, (..., r, l)."""
-        share = (self.place[self.rows] @ naming) * self.weight[self.rows]
+        share = (self.by_features[self.rows] @ naming) * self.weight[self.rows]
         return share / share.sum(dim=-1, keepdim=True).clamp_min(_LEAST)
 
     def _update_posterior(self) -> None:
@@ -176,9 +176,9 @@ class _State:
         chosen: list[int] = []
         for group in sorted(open_groups, key=lambda g: -sizes[g]):
             members = free[self.group[free] == group]
-            place = self.place[members, group].numpy().round(6)
+            member = self.by_features[members, group].numpy().round(6)
             width = (self.weight[members] > 0).sum(dim=-1).numpy()
-            chosen += members[np.lexsort((width, -place))][:_PER_GROUP].tolist()
+            chosen += members[np.lexsort((width, -member))][:_PER_GROUP].tolist()
         cost = 4 * self.n_classes * (len(self.rows) + _ROUNDS * self.n_classes)
         return chosen[: max(2, _MOST_ENTRIES // cost)]
 

@@ -98,8 +98,8 @@ def set_log_likelihood(member: Tensor, prior: Tensor, n_labels: int) -> Tensor:
 def naming_marginals(score: Tensor) -> Tensor:
     """Marginals of the one-to-one maps of groups to labels, from log-likelihoods (..., l, l).
 
-    Among equally good maps the one that stands is preferred by a trifle, so that two groups do not
-    share a label.
+    Among equally good maps the identity is slightly preferred, so that two groups do not share a
+    label.
     """
     allowed = ~score.isneginf()
     naming = matching_marginals(torch.where(allowed, relative_weights(score), 0))
@@ -112,8 +112,8 @@ def relative_weights(score: Tensor) -> Tensor:
 
     Every map takes one entry of each row and one of each column, so such units change no marginal.
     But the weights have a floor: where a hundred samples say that a group carries a label, and a
-    few stragglers that another group does, both would be at the floor for every other label, and
-    the label would be anybody's.
+    few outlying ones that another group does, both would be at the floor for every other label, and
+    the label could go to any group.
     """
     score = score - score.amax(dim=-1, keepdim=True)
     score = score - score.amax(dim=-2, keepdim=True)
@@ -200,8 +200,8 @@ def _propagated_marginals(weight: Tensor) -> Tensor:
 def _sum_of_others(values: Tensor, dim: int) -> Tensor:
     """Sum over a dimension without each entry itself, exact where the entry is the largest too.
 
-    Taking the largest off the sum would leave rounding only, and samples that disagree with their
-    place live by the small odds.
+    Taking the largest off the sum would leave rounding only, and for samples whose
+    features and candidates disagree the small odds are what matters.
     """
     top = values.argmax(dim, keepdim=True)
     total = values.sum(dim, keepdim=True)

@@ -45,7 +45,7 @@ class Groups:
 
     Attributes
     ----------
-    by_place : Tensor of shape (n, l)
+    by_features : Tensor of shape (n, l)
         Probability that a sample belongs to each group, by its features alone.
     member : Tensor of shape (n, l)
         The same with what the candidates say; the assignment of labels to groups is based on it.
@@ -53,7 +53,7 @@ class Groups:
         Probability that group g carries label c.
     """
 
-    by_place: Tensor
+    by_features: Tensor
     member: Tensor
     naming: Tensor
 

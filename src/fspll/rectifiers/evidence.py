@@ -18,7 +18,7 @@ one mean form a group; which label a group carries is decided over all groups at
 belongs to one group only (:mod:`fspll.rectifiers.assignment`). Where candidate sets leave that
 open, the probabilities say so.
 
-Nothing depends on the place, the scale or the orientation of the features. Shapes: B tasks, n
+Nothing depends on the origin, the scale or the orientation of the features. Shapes: B tasks, n
 samples, l classes, m features, T rounds; ``...`` for leading batch dimensions.
 """
 
@@ -205,7 +205,7 @@ class _Inferred(NamedTuple):
 class _Rounds:
     """Every round of one task."""
 
-    by_place: Tensor
+    by_features: Tensor
     member: Tensor
 
     def __init__(self) -> None:
@@ -216,7 +216,7 @@ class _Rounds:
         return Trace(
             torch.cat(self.confidence),
             torch.cat(self.prototypes),
-            Groups(self.by_place[0], self.member[0], naming),
+            Groups(self.by_features[0], self.member[0], naming),
         )
 
 
@@ -278,14 +278,14 @@ def _infer(
         even = 1.0 if rule.class_balance else max(0.0, 1 - progress / EVEN_START)
         confidence = table.balanced(score, even)
         update(confidence)
-    by_place = (final * means.class_fit()).softmax(dim=-1)
-    # Membership by place alone overlooks classes of one sample; membership by candidates alone
+    by_features = (final * means.class_fit()).softmax(dim=-1)
+    # Membership by features alone overlooks classes of one sample; membership by candidates alone
     # confirms itself. Their mean does neither.
-    member = 0.5 * (by_place + table.widen(confidence))
+    member = 0.5 * (by_features + table.widen(confidence))
     if rounds is not None:
-        rounds.by_place, rounds.member = by_place, member
+        rounds.by_features, rounds.member = by_features, member
     naming = name_groups(member, candidates, prior)
-    share = (by_place @ naming).to(e.dtype) * (candidates if prior is None else prior)
+    share = (by_features @ naming).to(e.dtype) * (candidates if prior is None else prior)
     total = share.sum(dim=-1, keepdim=True)
     tiny = torch.finfo(total.dtype).tiny
     return _Inferred(

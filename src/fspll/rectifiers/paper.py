@@ -123,7 +123,7 @@ class FsPLLRule(RestoresPrototypes, Rectifier):
 
 @dataclass(frozen=True)
 class EqualWeights(PrototypeRectifier):
-    """No rectification: all candidates of a sample weigh the same, as in prototypical networks."""
+    """No rectification: all candidates of a sample have one weight, as in prototypical networks."""
 
     name = "none"
     handles_many = True

@@ -88,7 +88,7 @@ class RestoresPrototypes:
 
 @dataclass(frozen=True)
 class PrototypeRectifier(RestoresPrototypes, Rectifier):
-    """The smallest way to write a rectifier: say how much each candidate weighs.
+    """The smallest way to write a rectifier: say the weight of each candidate.
 
     Subclasses implement :meth:`candidate_weights`. The prototype of a class is the mean of the
     samples by these weights, Eq. (1); queries take the nearest.
@@ -121,7 +121,7 @@ class PrototypeRectifier(RestoresPrototypes, Rectifier):
 
     @abstractmethod
     def candidate_weights(self, embeddings: Tensor, mask: Tensor, prior: Tensor | None) -> Tensor:
-        """Return how much each candidate weighs, of shape (..., n, l).
+        """Return the weight of each candidate, of shape (..., n, l).
 
         Parameters
         ----------

@@ -91,7 +91,7 @@ def test_rows_sum_to_one_on_the_candidates_only(clusters):
     assert np.allclose(found.sum(axis=1), 1, atol=1e-5)
 
 
-def test_place_scale_and_turn_change_nothing(clusters):
+def test_origin_scale_and_rotation_change_nothing(clusters):
     features, candidates, _ = clusters(600, 20, dtype=np.float64)
     turn = np.linalg.qr(np.random.default_rng(1).normal(size=(16, 16)))[0]
     here = infer_labels_sparse(features, candidates, **asdict(CHOSEN))
@@ -161,7 +161,7 @@ def test_balance_makes_classes_even():
     assert mass[True] < 0.9 * mass[False]
 
 
-def test_progress_is_told(clusters):
+def test_progress_is_reported(clusters):
     features, candidates, _ = clusters(60, 10)
     heard = []
     infer_labels_sparse(features, candidates, **asdict(EvidenceRule(2, 2)), progress=heard.append)

@@ -159,7 +159,7 @@ def test_distances_of_large_scale_leave_no_nan(clusters):
     assert np.isfinite(found.prototypes).all()
 
 
-def test_progress_is_told(clusters):
+def test_progress_is_reported(clusters):
     features, candidates, _ = clusters(60, 10)
     heard = []
     rectify_sparse(features, candidates, n_iterations=2, progress=heard.append)

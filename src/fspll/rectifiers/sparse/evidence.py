@@ -130,7 +130,7 @@ def infer_labels_sparse(
 
 
 def _confidence(entries: Entries, score: np.ndarray, balance: bool) -> np.ndarray:
-    """Softmax over the candidates; if asked for, with classes that weigh about the same."""
+    """Softmax over the candidates; if asked for, with classes of about the same weight."""
     for _ in range(_BALANCE_ROUNDS if balance else 0):
         mass = entries.class_sum(entries.softmax(score))
         score = score - 0.5 * np.log(np.maximum(mass, 1e-6))[entries.label]
