@@ -1,4 +1,4 @@
-"""A folder a class, with a table of alternatives."""
+"""One folder per class, with a table of alternatives."""
 
 from __future__ import annotations
 
