@@ -38,6 +38,9 @@ def command():
         ("picture=True", "--file"),
         ("skip_bad + encoding = 9", "skip_bad + encoding = 9"),
         ("no_encoding='x'", "no_encoding='x'"),
+        ("encoding must be text, not 3", "--encoding must be text, not 3"),
+        ("classes must be text", "classes must be text"),
+        ("an encoding must be known", "an encoding must be known"),
     ],
 )
 def test_arguments_are_named_as_options(command, message, expected):

@@ -23,15 +23,16 @@ err = Console(stderr=True, highlight=False)
 
 # A sum such as "n_shot + n_query = 20" is no argument.
 _VALUE = r"""True\b|'[^']*'|"[^"]*"|\.\.\.|[A-Z]+\b|[0-9.]+\b"""
-_ARGUMENT = re.compile(rf"(?<!\+ )\b(\w+) ?= ?({_VALUE})")
+_ARGUMENT = re.compile(rf"(?<!\+ )\b(\w+) ?= ?({_VALUE})|^(\w+)(?= must be )")
 
 
 def with_option_names(message: str, command: Any) -> str:
     """Name the options of a command where a message names arguments of the library.
 
     ``encoding='utf-16'`` becomes ``--encoding 'utf-16'``, ``n_way = 30`` becomes ``--n-way 30`` and
-    ``restart=True`` becomes ``--restart``, if the command has such an option: one of that name, or
-    one whose Python parameter has it. A group of commands has the options of all of them.
+    ``restart=True`` becomes ``--restart``, and so does a name that a message begins with, as in
+    ``device must be 'cpu'``, if the command has such an option: one of that name, or one whose
+    Python parameter has it. A group of commands has the options of all of them.
 
     Parameters
     ----------
@@ -48,10 +49,10 @@ def with_option_names(message: str, command: Any) -> str:
                 options[option.removeprefix("--").replace("-", "_")] = option
 
     def named(match: re.Match[str]) -> str:
-        option = options.get(match[1])
+        option = options.get(match[1] or match[3])
         if option is None:
             return match[0]
-        return option if match[2] == "True" else f"{option} {match[2]}"
+        return option if match[2] in ("True", None) else f"{option} {match[2]}"
 
     return _ARGUMENT.sub(named, message)
 
