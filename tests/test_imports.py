@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -260,7 +261,8 @@ def test_public_names_are_found_when_used():
     for name in fspll.__all__:
         assert getattr(fspll, name) is not None
     assert fspll.FsPLLClassifier.__module__ == "fspll.classifier"
-    assert set(fspll._HOME) | {"__version__"} == set(fspll.__all__)
-    assert dir(fspll) == sorted(fspll.__all__)
+    for room in ("", ".annotations", ".embeddings", ".metalearning"):
+        package = importlib.import_module(f"fspll{room}")
+        assert dir(package) == sorted(package.__all__)
     with pytest.raises(AttributeError, match="module 'fspll' has no attribute 'nothing'"):
         fspll.nothing  # noqa: B018

@@ -10,9 +10,9 @@ Each sample carries a set of candidate labels, exactly one of which is right.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from fspll._common.lazy import lazy_names
 from fspll._common.version import __version__
 
 if TYPE_CHECKING:
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
     from fspll.rectifiers import infer_labels, rectify
     from fspll.tasks import TaskSettings, TaskSource
 
-# Where each public name lives. They are imported when first used, so that ``fspll --version`` does
-# not wait for torch.
-_HOME = {
-    "Candidates": "fspll.candidates",
-    "FsPLLClassifier": "fspll.classifier",
-    "FsPLLError": "fspll._common.errors",
-    "TaskSettings": "fspll.tasks",
-    "TaskSource": "fspll.tasks",
-    "corrupt": "fspll.candidates",
-    "diagnose": "fspll.diagnosis",
-    "infer_labels": "fspll.rectifiers",
-    "label": "fspll.labeling",
-    "read_annotations": "fspll.annotations",
-    "rectify": "fspll.rectifiers",
-}
+# They are imported when first used, so that ``fspll --version`` does not wait for torch.
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "_common.errors": "FsPLLError",
+        "annotations": "read_annotations",
+        "candidates": "Candidates corrupt",
+        "classifier": "FsPLLClassifier",
+        "diagnosis": "diagnose",
+        "labeling": "label",
+        "rectifiers": "infer_labels rectify",
+        "tasks": "TaskSettings TaskSource",
+    },
+    "__version__",
+)
 
 __all__ = [
     "Candidates",
@@ -55,13 +55,3 @@ __all__ = [
     "read_annotations",
     "rectify",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
-    raise AttributeError(f"module 'fspll' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

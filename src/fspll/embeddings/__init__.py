@@ -9,8 +9,9 @@ True
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from fspll._common.lazy import lazy_names
 
 if TYPE_CHECKING:
     from fspll.embeddings.checkpoints import (
@@ -36,40 +37,24 @@ if TYPE_CHECKING:
     from fspll.embeddings.registry import ENCODERS, list_encoders, load_embedding
     from fspll.embeddings.stored import describe_encoder, restore_encoder
 
-# Where each public name lives. They are imported when first used: names of encoders can be listed
-# and checked without waiting for torch.
-_HOME = {
-    "ARCHITECTURES": "networks.architectures",
-    "Checkpoint": "checkpoints",
-    "Conv4": "networks.conv4",
-    "Conv4Classifier": "networks.conv4",
-    "CustomEncoder": "encoders.base",
-    "ENCODERS": "registry",
-    "Encoded": "features",
-    "Encoder": "encoders.base",
-    "EncoderEntry": "encoders.base",
-    "InputSpec": "inputs",
-    "NetworkEncoder": "encoders.network",
-    "ResNet12": "networks.resnet12",
-    "Standardize": "networks.standardize",
-    "Unreadable": "features",
-    "build_network": "networks.architectures",
-    "describe_encoder": "stored",
-    "describe_network": "networks.architectures",
-    "embed_images": "features",
-    "encode_cached": "features",
-    "image_tensor": "inputs",
-    "list_encoders": "registry",
-    "load_checkpoint": "checkpoints",
-    "load_embedding": "registry",
-    "network_for_images": "networks.architectures",
-    "prepare_images": "inputs",
-    "read_metadata": "checkpoints",
-    "restore_encoder": "stored",
-    "save_checkpoint": "checkpoints",
-    "standardizer": "encoders.vectors",
-    "untrained_encoder": "encoders.network",
-}
+# So that names of encoders can be listed and checked without waiting for torch.
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "checkpoints": "Checkpoint load_checkpoint read_metadata save_checkpoint",
+        "encoders.base": "CustomEncoder Encoder EncoderEntry",
+        "encoders.network": "NetworkEncoder untrained_encoder",
+        "encoders.vectors": "standardizer",
+        "features": "Encoded Unreadable embed_images encode_cached",
+        "inputs": "InputSpec image_tensor prepare_images",
+        "networks.architectures": "ARCHITECTURES build_network describe_network network_for_images",
+        "networks.conv4": "Conv4 Conv4Classifier",
+        "networks.resnet12": "ResNet12",
+        "networks.standardize": "Standardize",
+        "registry": "ENCODERS list_encoders load_embedding",
+        "stored": "describe_encoder restore_encoder",
+    },
+)
 
 __all__ = [
     "ARCHITECTURES",
@@ -103,13 +88,3 @@ __all__ = [
     "standardizer",
     "untrained_encoder",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(f"fspll.embeddings.{_HOME[name]}"), name)
-    raise AttributeError(f"module 'fspll.embeddings' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

@@ -7,9 +7,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from fspll._common.lazy import lazy_names
 from fspll._common.registry import Registry
 
 if TYPE_CHECKING:
@@ -37,22 +37,11 @@ REGIMES: Registry[Regime] = Registry(
     accepts=lambda thing: isinstance(thing, import_module(_REGIMES).Regime),
 )
 
-# Where the other public names live. They are imported when first used, so that the command line
-# does not wait for torch.
-_HOME = {
-    "Regime": "fspll.metalearning.regimes",
-    "TrainingPlan": "fspll.metalearning.plan",
-    "train": "fspll.metalearning.trainer",
-}
+# So that the command line does not wait for torch.
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {"plan": "TrainingPlan", "regimes": "Regime", "trainer": "train"},
+    "REGIMES",
+)
 
 __all__ = ["REGIMES", "Regime", "TrainingPlan", "train"]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
-    raise AttributeError(f"module 'fspll.metalearning' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
