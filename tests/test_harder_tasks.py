@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fspll._common.errors import InputError
-from fspll.experiments.corruption import Corruption
 from fspll.tasks import TaskSettings, TaskSource
+from harder_tasks import Corruption
 
 LABELS = np.repeat(np.arange(12), 20)
 
