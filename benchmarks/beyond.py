@@ -26,12 +26,12 @@ from fspll.datasets import ImageSet, load_mini_imagenet, load_omniglot
 from fspll.diagnosis import ceiling
 from fspll.embeddings import Encoder, embed_images, load_embedding
 from fspll.experiments import methods
-from fspll.experiments.corruption import Corruption
 from fspll.experiments.methods import METHODS, Prototypes, Samples, Scores
-from fspll.experiments.reproduce.published import omniglot as printed
+from fspll.experiments.reproduce.published import find as printed
 from fspll.experiments.statistics import signed_rank_p, summarize
 from fspll.rectifiers import assignment, evidence, pairwise, paper
 from fspll.tasks import Tasks, TaskSettings, TaskSource
+from harder_tasks import Corruption
 
 RESULTS = Path(__file__).parents[1] / "results"
 

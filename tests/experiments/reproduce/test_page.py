@@ -11,7 +11,7 @@ import pytest
 
 from fspll.experiments.reproduce.findings import findings, headline, missing
 from fspll.experiments.reproduce.page import write_reproduction
-from fspll.experiments.reproduce.published import METHODS, omniglot
+from fspll.experiments.reproduce.published import METHODS, find
 from fspll.experiments.reproduce.results import Cell, Condition, Outcome
 
 MANY_SHOT = ("PL-AGGD", "PALOC", "PL-ECOC", "PL-LEAF")
@@ -29,7 +29,7 @@ def fake_omniglot(conditions, dataset="Omniglot", leave_out=0, seed=0):
     for condition in conditions:
         top = 0.84 if (condition.r, condition.n_way, condition.n_shot) == (3, 5, 5) else 1.0
         for row in METHODS:
-            mean = omniglot(row, condition.n_way, condition.n_shot, condition.r).mean
+            mean = find(row, condition.n_way, condition.n_shot, condition.r).mean
             kinds = ("trained", "untrained") if row in MANY_SHOT else ("",)
             cells += [cell(row, features, condition, min(mean, top) - 0.04) for features in kinds]
         cells.append(cell("fspll default", "", condition, top - 0.005, 0.003))

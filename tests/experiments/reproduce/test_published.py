@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from fspll._common.errors import InputError
 from fspll.experiments.reproduce.published import (
     METHODS,
     N_SHOT,
@@ -13,7 +12,6 @@ from fspll.experiments.reproduce.published import (
     R,
     best_n_neighbors,
     find,
-    omniglot,
 )
 
 
@@ -23,7 +21,7 @@ def test_every_method_has_every_setting():
         for n_way in N_WAY:
             for n_shot in N_SHOT:
                 for r in R:
-                    mean, std = omniglot(method, n_way, n_shot, r)
+                    mean, std = find(method, n_way, n_shot, r)
                     assert 0 < std < mean < 1 or method == "MAML+"
 
 
@@ -38,23 +36,19 @@ def test_every_method_has_every_setting():
     ],
 )
 def test_some_cells(method, n_way, n_shot, r, printed):
-    assert omniglot(method, n_way, n_shot, r) == printed
-
-
-def test_what_is_not_printed():
-    with pytest.raises(InputError, match="prints nothing for FsPLL, 7-way 5-shot, r = 1"):
-        omniglot("FsPLL", 7, 5, 1)
+    assert find(method, n_way, n_shot, r) == printed
 
 
 def test_find_says_nothing_where_nothing_is_printed():
     assert find("FsPLL", 5, 5, 1) == (0.892, 0.083)
     assert find("FsPLL++", 10, 5, 2) is None
+    assert find("FsPLL", 7, 5, 1) is None
     assert find("FsPLL", 15, 5, 1) is None  # of the miniImageNet figures, which have no numbers
 
 
 @pytest.mark.parametrize(("pair", "gain"), NOISE_GAINS.items())
 def test_gains_of_the_noise_study_follow_from_the_table(pair, gain):
-    better, worse = (omniglot(method, 10, 5, 2).mean for method in pair)
+    better, worse = (find(method, 10, 5, 2).mean for method in pair)
     assert better / worse - 1 == pytest.approx(gain, abs=0.01)
 
 
@@ -62,7 +56,7 @@ def test_fspll_is_the_best_of_its_group_in_print():
     for n_way in N_WAY:
         for n_shot in N_SHOT:
             for r in R:
-                means = {name: omniglot(name, n_way, n_shot, r).mean for name in METHODS}
+                means = {name: find(name, n_way, n_shot, r).mean for name in METHODS}
                 plain = {name: mean for name, mean in means.items() if not name.endswith("+")}
                 assert max(plain, key=plain.get) == "FsPLL"
                 assert max(means, key=means.get) == "FsPLL+"
