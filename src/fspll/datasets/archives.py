@@ -14,7 +14,6 @@ import zipfile
 import zlib
 from abc import ABC, abstractmethod
 from pathlib import Path, PurePosixPath
-from types import TracebackType
 from typing import Self
 
 from fspll._common.errors import DataError
@@ -60,12 +59,7 @@ class Source(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from fspll._common.errors import InputError, MissingPackageError
@@ -90,8 +89,8 @@ def run(
         todo = _Todo.of(cells, store, out)
         try:
             with _Meter(todo, out, progress) as meter:
-                for stage in (_train_stage, _embed_stage, _solve_stage):
-                    _finish(stage(todo, store, out, workers, meter), workers, client)
+                for pieces in _stages(todo, store, out, workers.device, meter):
+                    _finish(pieces, workers, client)
         finally:
             store.add_run(started, experiment, profile, str(workers), time.perf_counter() - clock)
 
@@ -132,46 +131,32 @@ class _Todo:
 _Piece = tuple[Callable[[], Any], Callable[[Any], None]]
 
 
-def _train_stage(
-    todo: _Todo, store: Store, out: Path, workers: Workers, meter: _Meter
-) -> list[_Piece]:
-    def piece(job: NetworkJob) -> _Piece:
-        def done(seconds: float) -> None:
-            store.add_network(job.key, job.settings, versions(), seconds)
-            meter.trained(job)
+def _stages(
+    todo: _Todo, store: Store, out: Path, device: str, meter: _Meter
+) -> Iterator[list[_Piece]]:
+    """Yield what can be computed at the same time: networks, then features, then tasks."""
 
-        return partial(train_network, job, out, workers.device), done
+    def trained(job: NetworkJob, seconds: float) -> None:
+        store.add_network(job.key, job.settings, versions(), seconds)
+        meter.trained(job)
 
-    return [piece(job) for job in todo.networks]
+    def embedded(job: NetworkJob, seconds: float) -> None:
+        meter.add(f"embedded by {job.label}", job.embedding_seconds)
 
+    def solved(job: ScoreJob, figures: Figures) -> None:
+        store.add(job.key, job.settings, versions(), figures)
+        shape = job.setting
+        what = f"{job.method.name}, {shape.n_way}-way {shape.n_shot}-shot, r = {shape.r}"
+        meter.add(what, job.seconds(len(figures.tasks)))
 
-def _embed_stage(
-    todo: _Todo, store: Store, out: Path, workers: Workers, meter: _Meter
-) -> list[_Piece]:
-    def piece(job: NetworkJob) -> _Piece:
-        return (
-            partial(embed_network, job, out),
-            lambda seconds: meter.add(f"embedded by {job.label}", job.embedding_seconds),
-        )
-
-    return [piece(job) for job in todo.embeddings]
-
-
-def _solve_stage(
-    todo: _Todo, store: Store, out: Path, workers: Workers, meter: _Meter
-) -> list[_Piece]:
-    def piece(job: ScoreJob, numbers: list[int]) -> _Piece:
-        def done(figures: Figures) -> None:
-            store.add(job.key, job.settings, versions(), figures)
-            shape = job.setting
-            meter.add(
-                f"{job.method.name}, {shape.n_way}-way {shape.n_shot}-shot, r = {shape.r}",
-                job.seconds(len(numbers)),
-            )
-
-        return partial(solve_tasks, job, numbers, out), done
-
-    return [piece(job, numbers) for job, numbers in todo.parts]
+    yield [
+        (partial(train_network, job, out, device), partial(trained, job)) for job in todo.networks
+    ]
+    yield [(partial(embed_network, job, out), partial(embedded, job)) for job in todo.embeddings]
+    yield [
+        (partial(solve_tasks, job, numbers, out), partial(solved, job))
+        for job, numbers in todo.parts
+    ]
 
 
 # -------------------------------------------------------------------- workers
@@ -257,12 +242,7 @@ class _Meter:
             threading.Thread(target=self._watch, daemon=True).start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stopped.set()
 
     def trained(self, job: NetworkJob) -> None:
