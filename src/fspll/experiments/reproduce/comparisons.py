@@ -5,8 +5,6 @@ First the comparisons themselves, then how they stand in tables.
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, fields
@@ -27,6 +25,7 @@ from fspll.experiments.reproduce.results import (
 )
 from fspll.experiments.reproduce.tables import (
     NOTHING,
+    csv_lines,
     half_width,
     latex_lines,
     markdown_lines,
@@ -227,13 +226,7 @@ def above_ceiling(outcome: Outcome) -> list[Exceedance]:
 
 
 COUNT_HEAD = (
-    "row",
-    "against",
-    "settings",
-    "above",
-    "with p < .001",
-    "below",
-    "with p < .001",
+    *("row", "against", "settings", "above", "with p < .001", "below", "with p < .001"),
     "largest p where above",
 )
 DIFFERENCE_HEAD = ("row", "settings", "mean", "smallest", "largest")
@@ -253,16 +246,9 @@ def all_comparisons(outcome: Outcome) -> list[Comparison]:
 def count_lines(found: Iterable[Count]) -> list[list[str]]:
     """Return counts as text, in the columns of ``COUNT_HEAD``."""
     return [
-        [
-            c.row,
-            label(c.other),
-            str(c.settings),
-            str(c.above),
-            str(c.surely_above),
-            str(c.below),
-            str(c.surely_below),
-            NOTHING if c.largest_p is None else p_value(c.largest_p),
-        ]
+        [c.row, label(c.other)]
+        + [str(n) for n in (c.settings, c.above, c.surely_above, c.below, c.surely_below)]
+        + [NOTHING if c.largest_p is None else p_value(c.largest_p)]
         for c in found
     ]
 
@@ -339,13 +325,9 @@ _CONDITION = tuple(field.name for field in fields(Condition))
 
 def comparisons_csv(found: Iterable[Comparison]) -> str:
     """Return comparisons as CSV, one line per pair of rows and condition."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(
-        ("row", "other", "features", *_CONDITION, "difference", "p", "better"),
+    head = ("row", "other", "features", *_CONDITION, "difference", "p", "better")
+    lines = (
+        (v.row, *v.other, *astuple(v.condition), f"{v.difference:.6g}", f"{v.p:.4g}", v.better)
+        for v in found
     )
-    for v in found:
-        writer.writerow(
-            (v.row, *v.other, *astuple(v.condition), f"{v.difference:.6g}", f"{v.p:.4g}", v.better)
-        )
-    return file.getvalue()
+    return csv_lines(head, lines)

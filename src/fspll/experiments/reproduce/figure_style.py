@@ -152,6 +152,17 @@ def tidy(axes: Axes, title: str = "", x: str = "", y: str = "") -> None:
         axes.spines[side].set_visible(False)
 
 
+def add_title(figure: Figure, words: str) -> None:
+    """Write what a figure shows above it, at its left edge."""
+    figure.suptitle(words, fontsize=11, x=0.01, ha="left", color=INK)
+
+
+def add_legend(figure: Figure, shown: dict[str, Any], where: Any, n_columns: int = 1) -> None:
+    """Write what is drawn, by name, beside the axes of a figure."""
+    handles, names = list(shown.values()), list(shown)
+    figure.legend(handles, names, loc=where, ncols=n_columns, fontsize=8, frameon=False)
+
+
 def label_ends(axes: Axes, ends: Sequence[tuple[float, str, str]], x: float) -> None:
     """Write names beside the ends of lines, moved apart where they would overlap.
 

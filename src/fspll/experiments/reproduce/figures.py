@@ -10,6 +10,8 @@ from fspll.experiments.reproduce.figure_style import (
     FAINT,
     INK,
     Picture,
+    add_legend,
+    add_title,
     draw_curve,
     label_ends,
     look,
@@ -93,8 +95,7 @@ def _against_ways(outcome: Outcome, r: int) -> Picture:
             )
     paper = "; hollow marks and dotted lines: the paper's means" if shows_paper else ""
     marks = " (filled: ours; hollow: the paper's)" if shows_paper else ""
-    title = f"{outcome.dataset}, r = {r}{marks}"
-    figure.suptitle(title, fontsize=11, x=0.01, ha="left", color=INK)
+    add_title(figure, f"{outcome.dataset}, r = {r}{marks}")
     caption = (
         f"Accuracy against the number of classes, r = {r}, on {outcome.dataset}. Filled marks: "
     )
@@ -171,14 +172,8 @@ def _against_paper(outcome: Outcome) -> list[Picture]:
         axes.text(0.03, 0.95, "ours higher", fontsize=8, color=FAINT, va="top")
         axes.text(0.99, 0.03, "paper's higher", fontsize=8, color=FAINT, ha="right")
         tidy(axes, f"r = {r}", "the paper's mean", "our mean" if axes is panels[0] else "")
-    rows = in_order(shown)
-    figure.legend(
-        [shown[row] for row in rows],
-        [label(row) for row in rows],
-        loc="outside right center",
-        fontsize=8,
-        frameon=False,
-    )
+    legend = {label(row): shown[row] for row in in_order(shown)}
+    add_legend(figure, legend, "outside right center")
     caption = (
         f"Our mean accuracy against the paper's on {outcome.dataset}, one mark per setting. "
         "Crosses: many-shot methods on the features of an untrained network."
@@ -232,16 +227,10 @@ def _shot_panels(outcome: Outcome, r: int, rows: Sequence[Row], name: str, words
     panels[0, 0].text(
         shots[-1], 1 / ways[0] - 0.015, "chance", fontsize=7, color=FAINT, va="top", ha="right"
     )
-    order = [row for row in rows if row in shown]
-    figure.legend(
-        [shown[row] for row in order],
-        [label(row) for row in order],
-        loc="outside lower center",
-        ncols=min((len(order) + 1) // 2, 5 if len(ways) > 1 else 3),
-        fontsize=8,
-        frameon=False,
-    )
-    figure.suptitle(f"{outcome.dataset}, r = {r}", fontsize=11, x=0.01, ha="left", color=INK)
+    legend = {label(row): shown[row] for row in rows if row in shown}
+    n_columns = min((len(legend) + 1) // 2, 5 if len(ways) > 1 else 3)
+    add_legend(figure, legend, "outside lower center", n_columns)
+    add_title(figure, f"{outcome.dataset}, r = {r}")
     caption = (
         f"Accuracy against the samples per class, r = {r}, on {outcome.dataset}: {words}. Bars: "
     )
@@ -291,15 +280,7 @@ def _noise(outcome: Outcome) -> list[Picture]:
         axes.set_yticks([0, 0.2, 0.4, 0.6, 0.8, 1])
         title = f"{outcome.dataset}, {condition}"
         tidy(axes, title, "", "accuracy")
-        shown |= marks
-        figure.legend(
-            list(shown.values()),
-            list(shown),
-            loc="outside lower center",
-            ncols=3,
-            fontsize=8,
-            frameon=False,
-        )
+        add_legend(figure, shown | marks, "outside lower center", 3)
         caption = f"What true labels are worth to PN and FsPLL on {title}; bars: 95% intervals."
         name = "bars" if not pictures else f"bars-{len(pictures) + 1}"
         pictures.append(Picture(name, caption, figure))
@@ -342,7 +323,7 @@ def _parameters(outcome: Outcome) -> list[Picture]:
     curves = sweeps[0][0]
     _, _, n_way, n_shot = next(iter(curves))
     title = f"{outcome.dataset}, {n_way}-way {n_shot}-shot"
-    figure.suptitle(f"FsPLL on {title}", fontsize=11, x=0.01, ha="left", color=INK)
+    add_title(figure, f"FsPLL on {title}")
     caption = (
         f"FsPLL's accuracy on {title} against k (λ = {BEST_MANIFOLD_WEIGHT:g}) and against λ "
         "(k = K2 − 1); bands: 95% intervals; dotted: the paper's choice."

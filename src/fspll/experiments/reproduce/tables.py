@@ -228,18 +228,12 @@ def _parameter_tables(outcome: Outcome) -> list[Table]:
 def markdown(table: Table, outcome: Outcome) -> str:
     """Return a table as Markdown, with a heading and a note."""
     head = [table.corner, *(", ".join(filter(None, column)) for column in table.columns)]
-    lines = [f"### {table.title}", "", "| " + " | ".join(head) + " |"]
-    lines.append("|---|" + "---:|" * len(table.columns))
-    lines += [
-        "| " + " | ".join([name, *map(_markdown_entry, entries)]) + " |"
+    lines = [
+        [name, *(_entry(entry, "**{}**", " ± {}", " ({})") for entry in entries)]
         for group in table.groups
         for name, entries in group
     ]
-    return "\n".join([*lines, "", note(table, outcome)]) + "\n"
-
-
-def _markdown_entry(entry: Entry) -> str:
-    return _entry(entry, "**{}**", " ± {}", " ({})")
+    return f"### {table.title}\n\n{markdown_lines(head, lines, '---:|')}\n{note(table, outcome)}\n"
 
 
 def _entry(entry: Entry, bold: str, interval: str, paper: str) -> str:
@@ -299,9 +293,9 @@ def latex(table: Table, outcome: Outcome) -> str:
     lines.append(" & ".join([tex(table.corner), *(tex(own) for _, own in table.columns)]) + r" \\")
     for group in table.groups:
         lines.append(r"\midrule")
-        lines += [
-            " & ".join([tex(name), *map(_latex_entry, entries)]) + r" \\" for name, entries in group
-        ]
+        for name, entries in group:
+            cells = (_entry(entry, r"\textbf{{{}}}", r"$\pm${}", r" ({})") for entry in entries)
+            lines.append(" & ".join([tex(name), *cells]).replace("–", "--") + r" \\")
     lines += [
         r"\bottomrule",
         r"\end{tabular}",
@@ -310,10 +304,6 @@ def latex(table: Table, outcome: Outcome) -> str:
         r"\end{table*}",
     ]
     return "\n".join(lines) + "\n"
-
-
-def _latex_entry(entry: Entry) -> str:
-    return _entry(entry, r"\textbf{{{}}}", r"$\pm${}", r" ({})").replace("–", "--")
 
 
 # ---------------------------------------------------------------- CSV
@@ -327,9 +317,7 @@ COLUMNS = (
 
 def csv_text(outcome: Outcome) -> str:
     """Return all figures of an outcome as CSV, one line per cell, by condition and row."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    lines = []
     rows = in_order({row: None for row, _ in outcome.measured})
     for condition in outcome.conditions():
         for row in rows:
@@ -339,27 +327,29 @@ def csv_text(outcome: Outcome) -> str:
             ours, paper = cell.summary, outcome.printed(row, condition)
             support = float(np.mean(cell.support)) if len(cell.support) else float("nan")
             figures = (ours.mean, ours.std, ours.half_width, support, cell.seconds)
-            writer.writerow(
+            lines.append(
                 [outcome.experiment, outcome.dataset, outcome.profile, *row, *astuple(condition)]
-                + [ours.n_tasks, *(_number(value) for value in figures)]
+                + [ours.n_tasks, *("" if np.isnan(value) else f"{value:.6g}" for value in figures)]
                 + ([paper.mean, paper.std] if paper else ["", ""])
             )
-    return file.getvalue()
-
-
-def _number(value: float) -> str:
-    """Return a figure with six digits, nothing for not-a-number."""
-    return "" if np.isnan(value) else f"{value:.6g}"
+    return csv_lines(COLUMNS, lines)
 
 
 # ---------------------------------------------------------------- plain tables of text
 
 
-def markdown_lines(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """Return a plain Markdown table."""
+def markdown_lines(head: Sequence[str], lines: Iterable[Sequence[str]], rule: str = "---|") -> str:
+    """Return a plain Markdown table; ``rule`` aligns the columns after the first."""
     rows = ["| " + " | ".join(line) + " |" for line in (head, *lines)]
-    rows.insert(1, "|" + "---|" * len(head))
+    rows.insert(1, "|---|" + rule * (len(head) - 1))
     return "\n".join(rows) + "\n"
+
+
+def csv_lines(head: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
+    """Return a plain CSV table."""
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerows([head, *lines])
+    return file.getvalue()
 
 
 def latex_lines(
