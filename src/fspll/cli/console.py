@@ -86,9 +86,3 @@ def encoding_bar() -> Iterator[Callable[[int, int], None]]:
     with progress_bar() as bar:
         task = bar.add_task("encoding", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-def percent(share: float) -> str:
-    """Return a share for people, never 100% of what is less."""
-    text = f"{share:.1%}"
-    return "over 99.9%" if text == "100.0%" and share < 1 - 1e-9 else text

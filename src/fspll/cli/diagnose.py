@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
 from fspll._common.errors import InputError
-from fspll._common.words import listed
-from fspll.cli.console import encoding_bar, out, percent
+from fspll._common.words import listed, percent
+from fspll.cli.console import encoding_bar, out
 
 if TYPE_CHECKING:
     from fspll.annotations.samples import Annotations
@@ -110,7 +110,8 @@ def describe(sets: Candidates, data: Annotations) -> list[str]:
         for group in summary.always_together
     ]
     counts = np.bincount(sets.matrix.indices, minlength=sets.n_classes)
-    alone = np.bincount(sets.matrix.indices[_of_single(sets)], minlength=sets.n_classes)
+    single = sets.matrix.indptr[:-1][sets.sizes == 1]  # where the sets of one label are
+    alone = np.bincount(sets.matrix.indices[single], minlength=sets.n_classes)
     few = [f"{sets.classes[c]} ({counts[c]})" for c in np.flatnonzero(counts < 2)]
     if few:
         lines.append(f"too few samples that may have the label: {listed(few)}")
@@ -119,11 +120,6 @@ def describe(sets: Candidates, data: Annotations) -> list[str]:
         f"can be"
     )
     return lines
-
-
-def _of_single(sets: Candidates) -> Any:
-    """Return where in the entries the sets of one label are."""
-    return sets.matrix.indptr[:-1][sets.sizes == 1]
 
 
 def _with_groups(sets: Candidates, data: Annotations, groups: tuple[str, ...]) -> None:

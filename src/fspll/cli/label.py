@@ -11,7 +11,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from fspll._common.errors import InputError
-from fspll.cli.console import encoding_bar, err, out, percent, with_option_names
+from fspll._common.words import percent
+from fspll.cli.console import encoding_bar, err, out, with_option_names
 
 if TYPE_CHECKING:
     from fspll.labeling.result import Labeling

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from fspll._common.words import spoken
 from fspll.experiments.reproduce.comparisons import (
     Count,
     above_ceiling,
@@ -83,8 +84,8 @@ def _winners(outcome: Outcome) -> list[str]:
         words = f"{DEFAULT}, our own method, is above every other row in {won} of {total} settings"
         lost = [c for c in counts(compare(outcome, DEFAULT)) if c.above < c.settings]
         if lost:
-            words += "; not always above " + _and(
-                f"{label(c.other)} ({c.above} of {c.settings})" for c in lost
+            words += "; not always above " + spoken(
+                [f"{label(c.other)} ({c.above} of {c.settings})" for c in lost]
             )
         found.append(words + ".")
     return found
@@ -101,7 +102,7 @@ def _tallied(tallies: Sequence[Count]) -> str:
         sure = sum(c.surely_above for c in here)
         each = above * len(here)
         chance = "always" if sure == each else f"in {sure} of these {each} comparisons"
-        words = f"{_and(_names(c.other for c in here))} in {above} of {settings} settings"
+        words = f"{spoken(_names(c.other for c in here))} in {above} of {settings} settings"
         parts.append(f"{words} (p < .001 {chance})" if above else words)
     return "; above ".join(parts)
 
@@ -119,11 +120,6 @@ def _names(rows: Iterable[Row]) -> list[str]:
         else label((name, kind[0]))
         for name, kind in kinds.items()
     ]
-
-
-def _and(names: Iterable[str]) -> str:
-    listed = list(names)
-    return listed[0] if len(listed) == 1 else ", ".join(listed[:-1]) + " and " + listed[-1]
 
 
 def _nearness(outcome: Outcome) -> list[str]:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from math import ceil
 from typing import Any
 
-from fspll._common.errors import InputError
+from fspll._common.arguments import check_choice
 from fspll.metalearning import REGIMES
 from fspll.metalearning.plan import TrainingPlan
 
@@ -178,7 +178,5 @@ PROFILES = {
 
 def find_profile(name: str) -> Profile:
     """Return a profile by its name; a wrong one lists the right ones."""
-    try:
-        return PROFILES[name]
-    except KeyError:
-        raise InputError(f"profile must be one of {', '.join(PROFILES)}, not {name!r}") from None
+    check_choice("profile", name, PROFILES)
+    return PROFILES[name]
