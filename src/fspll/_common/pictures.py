@@ -101,6 +101,16 @@ def open_picture(
             raise DataError(damaged(name, error)) from error
 
 
+def on_white(picture: Image) -> Image:
+    """Return a picture with its transparent pixels white, or itself where it has none."""
+    from PIL import Image
+
+    if "transparency" not in picture.info and picture.mode not in ("LA", "PA", "RGBA", "RGBa"):
+        return picture
+    paper = Image.new("RGBA", picture.size, "white")
+    return Image.alpha_composite(paper, picture.convert("RGBA"))
+
+
 def damaged(name: str, error: Exception) -> str:
     """Return the sentence about a picture that cannot be decoded."""
     reason = str(error) or type(error).__name__

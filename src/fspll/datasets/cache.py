@@ -24,7 +24,7 @@ import numpy as np
 
 from fspll._common.errors import DataError
 from fspll._common.files import decoded_dir, remove_stale, write_beside
-from fspll._common.pictures import open_picture
+from fspll._common.pictures import on_white, open_picture
 from fspll.datasets.archives import stamps
 
 Progress = Callable[[int, int], None]
@@ -186,10 +186,7 @@ def read_picture(
         picture: Image.Image = file
         if file.mode.startswith("I"):  # 16-bit gray, which convert() would clip, not scale
             picture = Image.fromarray((np.asarray(file) >> 8).astype(np.uint8))
-        if picture.mode in ("RGBA", "LA", "PA") or "transparency" in picture.info:
-            paper = Image.new("RGBA", picture.size, "white")
-            picture = Image.alpha_composite(paper, picture.convert("RGBA"))
-        picture = picture.convert("L" if channels == 1 else "RGB")
+        picture = on_white(picture).convert("L" if channels == 1 else "RGB")
         # Lanczos keeps the detail of photos. Its second lobe draws faint echoes beside every
         # stroke, though: on Omniglot 12% of the pixels get a value of 1 to 30. A box takes the
         # mean of the pixels below it, each used once, so that clean paper stays 0 (0.7% of the

@@ -80,30 +80,33 @@ def prepare(
     readable = [row for row in range(len(samples)) if row not in missing]
     names = [_called(data, row, paths) for row in range(len(samples))]
     bad = [Unreadable(row, names[row], reason) for row, reason in missing.items()]
-    if bad and not skip_bad:
-        # Those that are there may be damaged as well: one message for all.
-        bad += _damaged(loaded, samples, readable, names, cache, progress)
-        raise DataError(unreadable_message(sorted(bad, key=lambda one: one.index), len(samples)))
     if not readable:
         raise DataError(unreadable_message(bad, len(samples)))
-    found = encode_cached(
-        loaded,
-        [samples[row] for row in readable],
-        names=[names[row] for row in readable],
-        skip_bad=skip_bad,
-        cache=cache,
-        progress=progress,
-    )
-    kept = np.array(readable)[found.kept]
+    try:
+        found = encode_cached(
+            loaded,
+            [samples[row] for row in readable],
+            names=[names[row] for row in readable],
+            # Where files are missing, those that are there may be damaged: one message for all.
+            skip_bad=skip_bad or bool(bad),
+            cache=cache,
+            progress=progress,
+        )
+    except DataError:  # not one of them can be read
+        if not bad:
+            raise
+        bad = [
+            Unreadable(row, names[row], missing.get(row, "cannot be read"))
+            for row in range(len(samples))
+        ]
+        raise DataError(unreadable_message(bad, len(samples))) from None
     bad += [Unreadable(readable[one.index], one.name, one.reason) for one in found.unreadable]
-    return Prepared(
-        found.features,
-        kept,
-        loaded,
-        loaded.name,
-        None if paths is None else tuple(paths[row] for row in kept),
-        sorted(bad, key=lambda one: one.index),
-    )
+    bad.sort(key=lambda one: one.index)
+    if bad and not skip_bad:
+        raise DataError(unreadable_message(bad, len(samples)))
+    kept = np.array(readable)[found.kept]
+    pictures = None if paths is None else tuple(paths[row] for row in kept)
+    return Prepared(found.features, kept, loaded, loaded.name, pictures, bad)
 
 
 def _usual_encoder(data: Annotations, images: Path | str | None) -> str:
@@ -143,28 +146,6 @@ def _called(data: Annotations, row: int, paths: list[Path] | None) -> str:
     if paths is None:
         return f"{data.names[row]} ({data.origins[row]})"
     return f"{paths[row]} ({data.origins[row]})"
-
-
-def _damaged(
-    encoder: Encoder,
-    samples: list[Any],
-    rows: list[int],
-    names: list[str],
-    cache: bool,
-    progress: Progress | None,
-) -> list[Unreadable]:
-    """Return those of the files that are there which cannot be read."""
-    if not rows:
-        return []
-    chosen = [samples[row] for row in rows]
-    called = [names[row] for row in rows]
-    try:
-        found = encode_cached(
-            encoder, chosen, names=called, skip_bad=True, cache=cache, progress=progress
-        )
-    except DataError:  # not one of them
-        return [Unreadable(row, names[row], "cannot be read") for row in rows]
-    return [Unreadable(rows[one.index], one.name, one.reason) for one in found.unreadable]
 
 
 # -------------------------------------------------------------------- pictures

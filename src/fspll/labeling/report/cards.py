@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fspll.labeling.ranking import likeliest_first
 from fspll.labeling.report.thumbnails import Thumbnail, thumbnail
 from fspll.labeling.result import Labeling
 
@@ -77,10 +78,8 @@ def _sample(
 def _likeliest(result: Labeling, row: int) -> list[tuple[Any, float]]:
     """Return the candidates of a sample with their probabilities, the chosen one first."""
     start, stop = result.probabilities.indptr[row : row + 2]
-    columns = result.probabilities.indices[start:stop]
-    values = result.probabilities.data[start:stop]
-    order = np.argsort(-values, kind="stable")
-    labels = result.classes[columns[order]].tolist()
-    found = list(zip(labels, values[order].tolist(), strict=True))
+    values = -np.sort(-result.probabilities.data[start:stop])
+    labels = likeliest_first(result.probabilities, result.classes, row)
+    found = list(zip(labels, values.tolist(), strict=True))
     (chosen,) = result.labels[row : row + 1].tolist()
     return sorted(found, key=lambda one: one[0] != chosen)  # stable: first among equals

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from fspll._common.errors import DataError
 from fspll._common.html.rendering import data_uri
-from fspll._common.pictures import open_picture
+from fspll._common.pictures import on_white, open_picture
 
 SIDE = 96  # pixels
 _SMALL = 48  # below which a picture is shown with its pixels as squares
@@ -62,13 +62,8 @@ def _in_eight_bits(image):  # type: ignore[no-untyped-def]
         image = image.convert("I").point(lambda value: value / 257).convert("L")
     elif image.mode == "F":
         image = image.point(lambda value: value * 255).convert("L")
-    if "transparency" in image.info or image.mode in ("LA", "PA", "RGBA", "RGBa"):
-        image = image.convert("RGBA")
-        paper = Image.new("RGBA", image.size, "white")
-        paper.alpha_composite(image)
-        image = paper
-    gray = image.mode in ("1", "L")
-    plain = image.convert("L" if gray else "RGB")
+    image = on_white(image)
+    plain = image.convert("L" if image.mode in ("1", "L") else "RGB")
     copy = Image.new(plain.mode, plain.size)
     copy.paste(plain)
     return copy
