@@ -12,7 +12,9 @@ from fspll.cli.console import err, out
 from fspll.cli.options import DataSetName, Root, numbers
 
 if TYPE_CHECKING:
+    from fspll.datasets.base import ImageSet
     from fspll.metalearning.log import Report
+    from fspll.metalearning.plan import TrainingPlan
     from fspll.metalearning.trainer import Observer
 
 
@@ -57,20 +59,21 @@ def train(
 ) -> None:
     """Meta-train an embedding network; Ctrl-C stops it, the same command goes on."""
     from fspll._common.devices import choose_device, keep_freed_memory
-    from fspll.cli.progress import TrainingBar
     from fspll.datasets.registry import load_images
+    from fspll.metalearning import REGIMES
     from fspll.metalearning.plan import TrainingPlan
     from fspll.metalearning.trainer import check_folder
-    from fspll.metalearning.trainer import train as run
 
     keep_freed_memory()
+    if n_query is None:
+        n_query = 15 if REGIMES.get(regime).reads_queries else 1
     if update not in ("task", "epoch"):
         raise InputError(f"--update is task or epoch, not {update!r}")
     plan = TrainingPlan(
         regime=regime,
         n_way=n_way,
         n_shot=n_shot,
-        n_query=_queries(regime) if n_query is None else n_query,
+        n_query=n_query,
         r=tuple(numbers(r, "--r")),
         p=p,
         n_tasks=n_tasks,
@@ -97,28 +100,29 @@ def train(
     if data.note:
         err.print(f"note: training on {data.note}", soft_wrap=True)
     observers = [] if writer is None else [_scalars(writer(str(folder / "tensorboard")))]
+    settings = {"device": device, "save_every": save_every, "restart": restart}
+    _run(data, plan, folder, observers, settings)
+
+
+def _run(
+    data: ImageSet,
+    plan: TrainingPlan,
+    folder: Path,
+    observers: list[Observer],
+    settings: dict[str, Any],
+) -> None:
+    """Train with a bar, and say how it ended."""
+    from fspll.cli.progress import TrainingBar
+    from fspll.metalearning.trainer import train as run
+
     with TrainingBar(plan.total_steps) as bar:
-        trained = run(
-            data,
-            plan,
-            folder,
-            device=device,
-            save_every=save_every,
-            restart=restart,
-            observers=(bar.observe, *observers),
-        )
+        trained = run(data, plan, folder, observers=(bar.observe, *observers), **settings)
     if not trained.finished:
         err.print(f"stopped at step {trained.step} of {plan.total_steps}; run it again to go on")
         raise typer.Exit(130)
     out.print(f"trained for {trained.step} steps: {trained.model}", soft_wrap=True)
     if trained.best_epoch >= 0:
         out.print(f"best epoch {trained.best_epoch + 1}, held-out figure {trained.best_figure:.3f}")
-
-
-def _queries(regime: str) -> int:
-    from fspll.metalearning import REGIMES
-
-    return 15 if REGIMES.get(regime).reads_queries else 1
 
 
 def _summary_writer() -> Any:

@@ -56,6 +56,12 @@ class InputSpec:
                 f"polarity of an input must be None or one of {POLARITIES}, not {self.polarity!r}"
             )
 
+    @classmethod
+    def of_images(cls, images: np.ndarray) -> InputSpec:
+        """Return the spec of an image set's uint8 pictures: gray ones are bright ink."""
+        gray = images.ndim == 3
+        return cls(images.shape[1], 1 if gray else 3, "bright-ink" if gray else None)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as a dictionary that JSON can hold."""
         return asdict(self)

@@ -135,18 +135,7 @@ def train(
     save()
     if progress.best is not None:
         learner.network.load_state_dict(progress.best)
-    save_checkpoint(
-        out / MODEL,
-        learner.network,
-        input_spec=_input_spec(data),
-        training={
-            "plan": plan.to_dict(),
-            "data": data.name,
-            "steps": progress.step,
-            "best_epoch": progress.best_epoch,
-            "best_figure": progress.best_figure,
-        },
-    )
+    _save_model(out / MODEL, learner, plan, data, progress)
     return _trained(out / MODEL, progress)
 
 
@@ -230,6 +219,15 @@ def _out_of_patience(plan: TrainingPlan, progress: Progress) -> bool:
     return bool(plan.patience) and progress.best is not None and waited >= plan.patience
 
 
-def _input_spec(data: ImageSet) -> InputSpec:
-    gray = data.images.ndim == 3
-    return InputSpec(data.images.shape[1], 1 if gray else 3, "bright-ink" if gray else None)
+def _save_model(
+    path: Path, learner: Learner, plan: TrainingPlan, data: ImageSet, progress: Progress
+) -> None:
+    training = {
+        "plan": plan.to_dict(),
+        "data": data.name,
+        "steps": progress.step,
+        "best_epoch": progress.best_epoch,
+        "best_figure": progress.best_figure,
+    }
+    spec = InputSpec.of_images(data.images)
+    save_checkpoint(path, learner.network, input_spec=spec, training=training)

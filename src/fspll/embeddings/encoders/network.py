@@ -101,24 +101,10 @@ class NetworkEncoder(Encoder):
         *,
         polarity: str = "auto",
     ) -> np.ndarray:
-        """Return the features of X, computed batch by batch.
+        """Return the features of X, computed batch by batch; see :meth:`Encoder.encode`.
 
-        Parameters
-        ----------
-        X : pictures, or features for a network without an ``input_spec``
-            See :func:`fspll.embeddings.prepare_images`.
-        batch_size : int, default=256
-            Samples at a time; changes memory and speed, and the result only by rounding.
-        device : str or torch.device, optional
-            Where to compute this time; the network moves there.
-        progress : callable, optional
-            Called as ``progress(done, total)`` after every batch.
-        polarity : {"auto", "bright-ink", "dark-ink"}, default="auto"
-            For embeddings of ink drawings: what the pictures of X have.
-
-        Returns
-        -------
-        float32 array of shape (n, m)
+        X holds pictures, as :func:`fspll.embeddings.prepare_images` takes them, or features for a
+        network without an ``input_spec``. The network moves to ``device``.
         """
         check_count("batch_size of encode", batch_size, 1)
         target = self.device if device is None else choose_device(device)

@@ -69,20 +69,9 @@ class TextEncoder(NetworkEncoder):
         *,
         polarity: str = "auto",
     ) -> np.ndarray:
-        """Return the features of texts, a float32 array of shape (n, d).
+        """Return the features of texts, (n, d), none of which may be empty.
 
-        Parameters
-        ----------
-        X : sequence of str
-            One text per sample; none may be empty.
-        batch_size : int, default=64
-            Texts at a time; changes speed, and the result only by rounding.
-        device : str or torch.device, optional
-            Where to compute this time; the network moves there.
-        progress : callable, optional
-            Called as ``progress(done, total)`` after every batch.
-        polarity : str
-            Not used.
+        See :meth:`~fspll.embeddings.Encoder.encode`; ``polarity`` is not used.
         """
         check_count("batch_size of encode", batch_size, 1)
         texts = read_texts(X)

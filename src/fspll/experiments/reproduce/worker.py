@@ -99,17 +99,9 @@ def _samples(job: NetworkJob, out: Path) -> Samples:
 @lru_cache(maxsize=4)
 def _encoder(job: NetworkJob, out: Path) -> NetworkEncoder:
     if job.plan is None:
-        data = job.source.load("train")
-        gray = data.images.ndim == 3
-        size = data.images.shape[1]
-        channels = 1 if gray else 3
-        rows = np.linspace(0, len(data) - 1, _FOR_STATISTICS).astype(int)
-        return untrained_encoder(
-            "conv4",
-            data.images[rows],
-            InputSpec(size, channels, "bright-ink" if gray else None),
-            seed=job.seed,
-            in_channels=channels,
-            size=size,
-        )
+        images = job.source.load("train").images
+        spec = InputSpec.of_images(images)
+        rows = np.linspace(0, len(images) - 1, _FOR_STATISTICS).astype(int)
+        shape = {"in_channels": spec.channels, "size": spec.size}
+        return untrained_encoder("conv4", images[rows], spec, seed=job.seed, **shape)
     return load_network(job.folder(out) / MODEL)
