@@ -62,7 +62,7 @@ def test_what_is_not_there_yet_is_counted_not_made_up(reproduce):
     ("arguments", "sentence"),
     [
         (["tables"], "what to reproduce is one of omniglot, mini-imagenet, noise, parameters"),
-        (["omniglot", "--profile", "huge"], "profile must be one of quick, cpu, paper"),
+        (["omniglot", "--profile", "huge"], "--profile must be one of quick, cpu, paper"),
         (
             ["omniglot", "--dataset", "mnist"],
             "there is no data set 'mnist'; did you mean",
