@@ -153,8 +153,8 @@ def make_task(n_way: int, n_shot: int, d: int = 64, r: int = 2, seed: int = 0) -
 
 
 def methods() -> dict[str, Callable[[], Any]]:
-    """Return the baselines by name, each with its defaults."""
-    classes = map(BASELINES.get, BASELINES)
+    """Return the baselines that learn from sets by name, each with its defaults."""
+    classes = [kind for kind in map(BASELINES.get, BASELINES) if not kind.uses_judgments]
     return {kind.__name__: kind for kind in sorted(classes, key=lambda kind: kind.__name__)}
 
 

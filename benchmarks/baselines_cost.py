@@ -41,7 +41,8 @@ PARTS: dict[str, Callable[[np.ndarray], object]] = {
     "kernel": training_kernel,
     "factored kernel": lambda X: KernelRidge(training_kernel(X)[0], 0.05),
 }
-METHODS = {kind.__name__: kind for kind in map(BASELINES.get, sorted(BASELINES))}
+LEARNERS = (kind for kind in map(BASELINES.get, sorted(BASELINES)) if not kind.uses_judgments)
+METHODS = {kind.__name__: kind for kind in LEARNERS}
 # Methods that go together in a panel of the plot, with the parts that they cannot do without.
 PANELS = {
     "neighbors and kernel regression": (["PLAGGD", "PLLEAF", "PLKNN"], list(PARTS)),

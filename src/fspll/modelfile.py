@@ -156,7 +156,7 @@ def _restore(
     if embedding is None and stored is not None:
         own = {n.removeprefix(_NETWORK): t for n, t in tensors.items() if n.startswith(_NETWORK)}
         embedding = restore_encoder(own, stored, parameters["device"], source)
-    classes = _read_classes(metadata["classes"], metadata["classes_dtype"])
+    classes = read_classes(metadata["classes"], metadata["classes_dtype"])
     candidates = _read_candidates(tensors, classes)
     n_neighbors = metadata["n_neighbors"]
     require(is_integer(n_neighbors) and n_neighbors >= 0, "its number of neighbors is no count")
@@ -222,7 +222,8 @@ def _object(metadata: dict[str, Any], name: str) -> dict[str, Any]:
     return dict(value)
 
 
-def _read_classes(names: Any, dtype: Any) -> np.ndarray:
+def read_classes(names: Any, dtype: Any) -> np.ndarray:
+    """Return classes as they were written: a list of names, and their type."""
     require(isinstance(names, list), "its classes are no list")
     require(isinstance(dtype, str), "the type of its classes is no name")
     checked = as_classes(names)

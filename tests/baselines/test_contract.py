@@ -15,11 +15,11 @@ from sklearn.utils.estimator_checks import check_estimator, parametrize_with_che
 
 import fspll.baselines
 from fspll._common.errors import CandidateError, InputError
-from fspll.baselines import BASELINES, PALOC, PLECOC, PLKNN
+from fspll.baselines import BASELINES, CROWDLAB, PALOC, PLECOC, PLKNN, DawidSkene, MajorityVote
 from fspll.baselines.base import _statistics, random_generator
 from fspll.candidates import Candidates, corrupt
 
-METHODS = [PLECOC(random_state=0), PALOC(), PLKNN()]
+METHODS = [PLECOC(random_state=0), PALOC(), PLKNN(), MajorityVote(), DawidSkene(), CROWDLAB()]
 LEFT_OUT = {"check_array_api_input"}  # needs an environment variable before scipy is imported
 
 
@@ -63,9 +63,11 @@ def test_no_other_check_is_left_out(method):
 def test_public_names():
     assert dir(fspll.baselines) == sorted(fspll.baselines.__all__)
     classes = {name: BASELINES.get(name) for name in BASELINES}
-    assert list(classes) == ["PL-AGGD", "PALOC", "PL-ECOC", "PL-LEAF", "PL-KNN"]
+    partial_label = ["PL-AGGD", "PALOC", "PL-ECOC", "PL-LEAF", "PL-KNN"]
+    assert list(classes) == [*partial_label, "Majority-Vote", "Dawid-Skene", "CROWDLAB"]
     for name, kind in classes.items():
         assert kind.__name__ == name.replace("-", "")
+        assert kind.uses_judgments == (name not in partial_label)
         assert getattr(fspll.baselines, kind.__name__) is kind
     assert {kind.__name__ for kind in classes.values()} | {"BASELINES"} == set(dir(fspll.baselines))
     with pytest.raises(AttributeError, match=r"'fspll\.baselines' has no attribute 'PLMAGIC'"):

@@ -27,6 +27,7 @@ def test_triples_are_kept_in_order():
 
 def test_several_labels_of_one_annotator_share_one_judgment():
     assert SAID.shares.tolist() == [1.0, 1.0, 0.5, 0.5, 1.0]
+    assert SAID.per_sample(4).tolist() == [2, 0, 2, 0]
 
 
 def test_counts_are_votes():

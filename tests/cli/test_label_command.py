@@ -255,3 +255,24 @@ def test_nothing_is_encoded_before_options_are_checked(
     assert (code, output) == (2, "")
     assert message in complaints
     assert not (tmp_path / "out").exists()
+
+
+def test_a_method_for_people_and_its_model(run, tmp_path):
+    rng = np.random.default_rng(0)
+    truth = np.arange(30) % 2
+    np.save(tmp_path / "X.npy", truth[:, None] * 4.0 + rng.normal(size=(30, 3)))
+    lines = ["sample,annotator,label"]
+    for row, right in enumerate(truth):
+        lines += [f"s{row},Ann,{'xy'[right]}", f"s{row},Ben,{'xy'[right ^ (row % 5 == 0)]}"]
+    labels = tmp_path / "labels.csv"
+    labels.write_text("\n".join(lines))
+    out = tmp_path / "out"
+    given = [labels, "--features", tmp_path / "X.npy", "--out", out]
+    code, shown, _ = run("label", *given, "--method", "crowdlab")
+    assert code == 0
+    assert "mean score of the labels" in shown
+    assert "2 annotators; agreement with the outcome 80% to 100%" in shown
+    assert "review.csv, annotators.csv, model.fspll" in shown
+    _, new, _ = run("predict", out, "--features", tmp_path / "X.npy")
+    found = [line.split("\t")[1] for line in new.splitlines() if line.startswith("row ")]
+    assert found == ["xy"[one] for one in truth]

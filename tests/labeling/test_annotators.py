@@ -46,3 +46,34 @@ def test_answers_settle_rows_and_leave_what_was_said(pets):
     assert triples(observed.judgments) == [
         (0, 0, 1), (0, 1, 2), (1, 0, 2), (1, 1, 2), (2, 0, 1), (3, 0, 1), (3, 1, 1)
     ]  # fmt: skip
+
+
+def test_agreement_with_the_outcome(pets, tmp_path):
+    found = label(pets, answers={"c": "bird", "a": "dog"})
+    # The outcome is dog, dog, bird, cat: Ann said cat, dog, cat, cat, and Ben dog, dog, yak, cat.
+    assert found.labels.tolist() == ["dog", "dog", "bird", "cat"]
+    assert [(one.name, one.judgments, one.agreed) for one in found.annotators] == [
+        ("Ann", 4, 2.0),
+        ("Ben", 4, 3.0),
+    ]
+    found.save(tmp_path / "out")
+    assert (tmp_path / "out" / "annotators.csv").read_text(encoding="utf-8-sig").split() == [
+        "annotator,judgments,agreed,agreement",
+        "Ann,4,2,0.5000",
+        "Ben,4,3,0.7500",
+    ]
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert '<section id="annotators">' in page
+    assert "Ann" in page
+    # A later result without annotators leaves none of this behind.
+    label((pets.features, pets.candidates)).save(tmp_path / "out")
+    assert not (tmp_path / "out" / "annotators.csv").exists()
+    assert 'id="annotators"' not in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+
+
+def test_outvoted_labels_count_as_disagreement(tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_text("sample,annotator,label\na,Ann,x\na,Ben,x\na,Eva,z\nb,Ann,y\nb,Ben,y\n")
+    read = read_annotations(path, combine="majority", features=np.array([[0.0], [1.0]]))
+    agreed = {one.name: one.agreement for one in label(read).annotators}
+    assert agreed == {"Ann": 1.0, "Ben": 1.0, "Eva": 0.0}

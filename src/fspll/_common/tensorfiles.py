@@ -109,6 +109,17 @@ class FileFormat:
         return metadata
 
 
+def format_of(path: Path | str) -> str | None:
+    """Return the name of a model file's format; None where it cannot be read."""
+    try:
+        if not Path(path).is_file():
+            return None
+        with safe_open(path, framework="pt") as file:
+            return (file.metadata() or {}).get("format")
+    except (OSError, SafetensorError):
+        return None  # whoever reads the file says what is wrong
+
+
 def as_json(metadata: Mapping[str, Any], what: str = "the settings") -> dict[str, Any]:
     """Send metadata through JSON and back, so that what is used now is what a reader will find."""
     try:

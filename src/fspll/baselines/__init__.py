@@ -2,7 +2,8 @@
 
 They learn from candidate sets as :class:`fspll.FsPLLClassifier` does and take the same ``y``, but
 were made for many samples per class. :data:`BASELINES` has them by the name that papers use; other
-packages add theirs through the entry-point group "fspll.baselines".
+packages add theirs through the entry-point group "fspll.baselines". Majority vote, Dawid-Skene and
+CROWDLAB also take who said what (:class:`fspll.candidates.Judgments`).
 
 >>> from fspll.baselines import BASELINES, PLKNN
 >>> clf = PLKNN().fit([[0.0], [0.1], [1.0]], [{"a", "b"}, {"a"}, {"b"}])
@@ -21,6 +22,9 @@ from fspll._common.registry import Registry
 if TYPE_CHECKING:
     from fspll.baselines.base import PartialLabelClassifier
     from fspll.baselines.paloc import PALOC
+    from fspll.baselines.people.crowdlab import CROWDLAB
+    from fspll.baselines.people.dawid_skene import DawidSkene
+    from fspll.baselines.people.majority_vote import MajorityVote
     from fspll.baselines.pl_aggd import PLAGGD
     from fspll.baselines.pl_ecoc import PLECOC
     from fspll.baselines.pl_knn import PLKNN
@@ -36,6 +40,9 @@ BASELINES: Registry[type[PartialLabelClassifier]] = Registry(
         "PL-ECOC": "fspll.baselines.pl_ecoc:PLECOC",
         "PL-LEAF": "fspll.baselines.pl_leaf:PLLEAF",
         "PL-KNN": "fspll.baselines.pl_knn:PLKNN",
+        "Majority-Vote": "fspll.baselines.people.majority_vote:MajorityVote",
+        "Dawid-Skene": "fspll.baselines.people.dawid_skene:DawidSkene",
+        "CROWDLAB": "fspll.baselines.people.crowdlab:CROWDLAB",
     },
     expected="a class with fit and predict",
     accepts=lambda thing: (
@@ -43,7 +50,17 @@ BASELINES: Registry[type[PartialLabelClassifier]] = Registry(
     ),
 )
 
-__all__ = ["BASELINES", "PALOC", "PLAGGD", "PLECOC", "PLKNN", "PLLEAF"]
+__all__ = [
+    "BASELINES",
+    "CROWDLAB",
+    "PALOC",
+    "PLAGGD",
+    "PLECOC",
+    "PLKNN",
+    "PLLEAF",
+    "DawidSkene",
+    "MajorityVote",
+]
 
 
 def __getattr__(name: str) -> Any:

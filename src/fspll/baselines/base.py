@@ -56,6 +56,9 @@ class PartialLabelClassifier(ClassifierMixin, BaseEstimator):
     revision: ClassVar[str] = "1"
     """Changed whenever the method computes something else, so that kept results are not reused."""
 
+    uses_judgments: ClassVar[bool] = False
+    """Whether ``fit`` takes who said what as a third argument."""
+
     scale: str
     classes: Any
 
@@ -69,14 +72,8 @@ class PartialLabelClassifier(ClassifierMixin, BaseEstimator):
         y : mask (n, l), list of sets of labels, or labels of shape (n,)
             Candidate sets; see :meth:`fspll.candidates.Candidates.read`.
         """
-        self._check_parameters()
-        features = checked_vectors(self, X, fitting=True, dtype=(np.float64,))
-        candidates = Candidates.read(y, self.classes)
-        check_lengths(len(features), candidates)
-        self.candidates_ = candidates
-        self.classes_ = candidates.classes
-        self.mean_, self.scale_ = _statistics(features, self.scale)
-        self._fit(self._scaled(features), candidates.mask)
+        features, candidates = self._read(X, y)
+        self._fit(features, candidates.mask)
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -130,6 +127,17 @@ class PartialLabelClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_[np.where(mask, scores, -np.inf).argmax(axis=1)]
 
     # ---------------------------------------------------------------- inner steps
+
+    def _read(self, X: Any, y: Any) -> tuple[np.ndarray, Candidates]:
+        """Check what a user gives to ``fit``; return scaled features (n, d) and candidate sets."""
+        self._check_parameters()
+        features = checked_vectors(self, X, fitting=True, dtype=(np.float64,))
+        candidates = Candidates.read(y, self.classes)
+        check_lengths(len(features), candidates)
+        self.candidates_ = candidates
+        self.classes_ = candidates.classes
+        self.mean_, self.scale_ = _statistics(features, self.scale)
+        return self._scaled(features), candidates
 
     def _checked_scores(self, X: Any) -> np.ndarray:
         """Return the scores of samples as a user gives them, of shape (n, l)."""

@@ -133,6 +133,12 @@ class Judgments:
         group = first.cumsum() - 1
         return 1.0 / np.bincount(group)[group] if len(self) else np.zeros(0)
 
+    def per_sample(self, n_samples: int) -> np.ndarray:
+        """Return how many annotators labeled each sample, of shape (n,)."""
+        self.check(n_samples, None, others=True)
+        counts = np.bincount(self.rows, weights=self.shares, minlength=n_samples)
+        return counts.round().astype(np.int64)
+
     def counts(self, n_samples: int, n_classes: int) -> sparse.csr_array:
         """Return how many annotators gave each label to each sample, of shape (n, l)."""
         self.check(n_samples, n_classes, others=True)

@@ -50,6 +50,10 @@ def label(
         "evidence",
         help="evidence, fspll (the paper's rule), none, or one that an installed package adds.",
     ),
+    method: str | None = typer.Option(
+        None,
+        help="A baseline in the rectifier's place: PL-AGGD, Majority-Vote, Dawid-Skene, ...",
+    ),
     balanced: bool = typer.Option(False, help="All classes are about equally frequent."),
     standardize: bool = typer.Option(False, help="Bring features to one scale first."),
     skip_bad: bool = typer.Option(False, "--skip-bad", help="Leave out what cannot be read."),
@@ -91,6 +95,7 @@ def label(
             encoder=encoder,
             images=images,
             rectifier=rectifier,
+            method=method,
             answers=answered,
             skip_bad=skip_bad,
             standardize=standardize,
@@ -136,12 +141,15 @@ def _show(result: Labeling, folder: Path, note: str | None, command: Any) -> Non
         level = f"mean score of the labels: {share}"
     line = f"{n - open_labels} are at least 90% sure, {open_labels} are not"
     out.print(f"{level}; {line}", soft_wrap=True)
+    if result.annotators:
+        out.print(_agreement(result), soft_wrap=True)
     for one in [*result.notes, *([note] if note else [])]:
         err.print(f"[yellow]note:[/] {escape(with_option_names(one, command))}", soft_wrap=True)
     if result.review:
         out.print(_questions(result))
+    people = "annotators.csv, " if result.annotators else ""
     out.print(
-        f"labels.csv, review.csv, model.fspll and report.html are in {escape(str(folder))}",
+        f"labels.csv, review.csv, {people}model.fspll and report.html are in {escape(str(folder))}",
         soft_wrap=True,
     )
     if result.review:
@@ -150,6 +158,14 @@ def _show(result: Labeling, folder: Path, note: str | None, command: Any) -> Non
             f"again with --answers {escape(str(folder / 'review.csv'))}",
             soft_wrap=True,
         )
+
+
+def _agreement(result: Labeling) -> str:
+    shares = [one.agreement for one in result.annotators]
+    people = f"{len(shares)} annotator{'s' * (len(shares) != 1)}"
+    low, high = f"{min(shares):.0%}", f"{max(shares):.0%}"
+    level = low if low == high else f"{low} to {high}"
+    return f"{people}; agreement with the outcome {level}"
 
 
 def _questions(result: Labeling) -> Table:

@@ -1,9 +1,19 @@
 """A user's own ambiguous labels in; clean labels, a classifier and a review list out."""
 
+from fspll.labeling.baseline_model import BaselineModel
 from fspll.labeling.pipeline import label
 from fspll.labeling.reasons import Undecided
-from fspll.labeling.result import Labeling, Rounds
+from fspll.labeling.result import Annotator, Labeling, Rounds
 from fspll.labeling.review import Question
 from fspll.labeling.saving import load_model
 
-__all__ = ["Labeling", "Question", "Rounds", "Undecided", "label", "load_model"]
+__all__ = [
+    "Annotator",
+    "BaselineModel",
+    "Labeling",
+    "Question",
+    "Rounds",
+    "Undecided",
+    "label",
+    "load_model",
+]

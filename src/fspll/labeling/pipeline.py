@@ -15,7 +15,7 @@ import torch
 from scipy import sparse
 
 from fspll._common.devices import choose_device
-from fspll._common.errors import InputTypeError
+from fspll._common.errors import InputError, InputTypeError
 from fspll._common.words import listed
 from fspll.annotations.samples import Annotations
 from fspll.candidates.estimators import check_lengths
@@ -24,12 +24,14 @@ from fspll.candidates.sets import Candidates
 from fspll.classifier import FsPLLClassifier
 from fspll.embeddings.pictures import is_pil_image
 from fspll.labeling.answering import apply_answers
+from fspll.labeling.baseline_model import BaselineModel
 from fspll.labeling.ranking import likeliest_first, on_candidates, two_likeliest
 from fspll.labeling.reasons import find_undecided
-from fspll.labeling.result import Labeling, Rounds
+from fspll.labeling.result import Annotator, Labeling, Rounds
 from fspll.labeling.review import Groups, choose_questions, questions_of
 from fspll.labeling.samples import Prepared, prepare
 from fspll.rectifiers.base import Rectifier, is_large
+from fspll.rectifiers.registry import DEFAULT
 
 MOST_ENTRIES = 1 << 24  # of (sample, sample) or (sample, class), up to which a trace is kept
 _UNEVEN = 100.0  # factor between the scales of features from which a note is made
@@ -41,6 +43,7 @@ def label(
     encoder: Any = None,
     images: Path | str | None = None,
     rectifier: str | Rectifier = "evidence",
+    method: str | None = None,
     answers: Mapping[str, Any] | None = None,
     skip_bad: bool = False,
     standardize: bool = False,
@@ -65,6 +68,9 @@ def label(
         The folder that the pictures' names are relative to.
     rectifier : str or Rectifier, default="evidence"
         As of :class:`fspll.FsPLLClassifier`.
+    method : str, optional
+        A baseline of :data:`fspll.baselines.BASELINES` in the place of the rectifier, such as
+        "PL-AGGD", "Majority-Vote", "Dawid-Skene" or "CROWDLAB". Its confidences are scores.
     answers : mapping of sample to label, optional
         What a person said; see :func:`fspll.annotations.read_answers`.
     skip_bad : bool, default=False
@@ -88,9 +94,19 @@ def label(
     ['a', 'a', 'a', 'b', 'b', 'b']
     """
     annotations, classes = _read(data)
-    classifier = FsPLLClassifier(rectifier=rectifier, class_balance=class_balance, device=device)
     # What can be refused is refused before any sample is encoded.
-    rule = classifier.make_rectifier()
+    classifier: FsPLLClassifier | BaselineModel
+    rule: Rectifier | BaselineModel
+    if method is None:
+        classifier = FsPLLClassifier(
+            rectifier=rectifier, class_balance=class_balance, device=device
+        )
+        rule = classifier.make_rectifier()
+    else:
+        if rectifier != DEFAULT or class_balance:
+            name = "class_balance" if class_balance else "rectifier"
+            raise InputError(f"{name} is of no use beside method={method!r}; give one of them")
+        classifier = rule = BaselineModel(method, device=device)
     choose_device(device)
     answers = dict(answers or {})
     observed, answered, notes = _observe(annotations, classes, answers, rule)
@@ -109,14 +125,18 @@ def label(
         answers = {name: answers[name] for name in annotations.names if name in answers}
         observed, answered, notes = _observe(annotations, classes, answers, rule)
     n, n_classes = observed.shape
-    classifier.fit(
-        made.features,
-        observed.candidates,
-        votes=observed.votes,
-        trace=n * max(n, n_classes) <= MOST_ENTRIES,
-    )
+    if isinstance(classifier, BaselineModel):
+        classifier.fit(made.features, observed)
+    else:
+        classifier.fit(
+            made.features,
+            observed.candidates,
+            votes=observed.votes,
+            trace=n * max(n, n_classes) <= MOST_ENTRIES,
+        )
     classifier.embedding = made.encoder  # fitted on features; new samples are encoded first
-    return _result(annotations, observed, answered, classifier, made, notes + _notes(made))
+    found = _result(annotations, observed, answered, classifier, made, notes + _notes(made))
+    return replace(found, annotators=_annotators(annotations, classes, found.labels))
 
 
 def _read(data: Any) -> tuple[Annotations, np.ndarray]:
@@ -162,7 +182,10 @@ def _are_files(X: Any, names: tuple[str, ...]) -> bool:
 
 
 def _observe(
-    annotations: Annotations, classes: np.ndarray, answers: Mapping[str, Any], rule: Rectifier
+    annotations: Annotations,
+    classes: np.ndarray,
+    answers: Mapping[str, Any],
+    rule: Rectifier | BaselineModel,
 ) -> tuple[Observed, np.ndarray, list[str]]:
     """Return what a rectifier is to know about the labels, which rows a person settled, and notes.
 
@@ -185,7 +208,11 @@ def _observe(
         judgments=judgments,
         settled=answered,
     )
-    if observed.votes is not None and (not rule.uses_votes or is_large(*observed.shape)):
+    if isinstance(rule, BaselineModel):
+        uses_votes = rule.uses_judgments
+    else:
+        uses_votes = rule.uses_votes and not is_large(*observed.shape)
+    if observed.votes is not None and not uses_votes:
         notes.append("the numbers of votes are not used here, only who may have which label")
         observed = replace(observed, votes=None)
     rule.check(observed)
@@ -217,7 +244,7 @@ def _result(
     kept: Annotations,
     observed: Observed,
     answered: np.ndarray,
-    classifier: FsPLLClassifier,
+    classifier: FsPLLClassifier | BaselineModel,
     made: Prepared,
     notes: list[str],
 ) -> Labeling:
@@ -274,6 +301,20 @@ def _result(
         texts=kept.texts if made.pictures is None else None,
         observed=observed,
     )
+
+
+def _annotators(
+    annotations: Annotations, classes: np.ndarray, labels: np.ndarray
+) -> list[Annotator]:
+    """Return how often each annotator agrees with the labels, those who labeled most first."""
+    said = annotations.judgments
+    if said is None:
+        return []
+    column = {name: place for place, name in enumerate(classes.tolist())}
+    found = said.agreement([column.get(label, -1) for label in labels.tolist()])
+    each = zip(said.names, found.judged.tolist(), found.agreed.tolist(), strict=True)
+    everyone = [Annotator(*one) for one in each if one[1]]
+    return sorted(everyone, key=lambda one: (-one.judgments, one.name))
 
 
 def _relative_prior(observed: Observed) -> np.ndarray:

@@ -25,6 +25,7 @@ from fspll.annotations.features import (
 )
 from fspll.classifier import FsPLLClassifier
 from fspll.embeddings.features import Unreadable, encode_cached
+from fspll.labeling.baseline_model import BaselineModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +90,7 @@ def read_vectors(path: Path) -> tuple[list[str], np.ndarray]:
 
 
 def predict_samples(
-    classifier: FsPLLClassifier,
+    classifier: FsPLLClassifier | BaselineModel,
     names: Sequence[str],
     samples: Any,
     *,
@@ -101,7 +102,7 @@ def predict_samples(
 
     Parameters
     ----------
-    classifier : FsPLLClassifier
+    classifier : FsPLLClassifier or BaselineModel
     names : sequence of str
         What the samples are called.
     samples : list of paths or texts, or array of vectors
@@ -146,9 +147,14 @@ def predict_samples(
     )
 
 
-def _on_features(classifier: FsPLLClassifier, width: int) -> FsPLLClassifier:
+def _on_features(
+    classifier: FsPLLClassifier | BaselineModel, width: int
+) -> FsPLLClassifier | BaselineModel:
     """Return the same classifier for samples that are encoded already."""
-    expected = classifier.prototypes_.shape[1]
+    if isinstance(classifier, BaselineModel):
+        expected = classifier.n_features
+    else:
+        expected = classifier.prototypes_.shape[1]
     if width != expected:
         raise InputError(
             f"the encoder gives {width} features, but this model was made from {expected}"

@@ -16,6 +16,7 @@ from fspll.candidates.observed import Observed
 from fspll.candidates.sets import Candidates
 from fspll.classifier import FsPLLClassifier
 from fspll.embeddings.features import Unreadable
+from fspll.labeling.baseline_model import BaselineModel
 from fspll.labeling.reasons import Undecided
 from fspll.labeling.review import Question
 from fspll.rectifiers.base import Trace
@@ -41,6 +42,30 @@ class Rounds:
     def of(cls, trace: Trace) -> Rounds:
         """Keep of a classifier's trace what a map shows."""
         return cls(trace.prototypes.cpu().numpy(), trace.confidence.argmax(dim=-1).cpu().numpy())
+
+
+@dataclass(frozen=True)
+class Annotator:
+    """How often an annotator agrees with the outcome.
+
+    Attributes
+    ----------
+    name : str
+    judgments : int
+        How many of the samples the annotator labeled.
+    agreed : float
+        How many of these have the label that the annotator gave; one over their number where the
+        annotator gave several and one of them is it.
+    """
+
+    name: str
+    judgments: int
+    agreed: float
+
+    @property
+    def agreement(self) -> float:
+        """Agreed over judgments."""
+        return self.agreed / self.judgments
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,11 +95,12 @@ class Labeling:
         The probability of every candidate.
     features : array of shape (n, m)
         What the encoder made of the samples.
-    classifier : FsPLLClassifier
+    classifier : FsPLLClassifier or BaselineModel
         Fitted; predicts new samples, and can be saved.
     encoder : str
         The name of the encoder.
     rectifier : str
+        The rule or the baseline that weighted the candidates.
     calibrated : bool
     review : list of Question
         What to show a person first.
@@ -96,6 +122,9 @@ class Labeling:
     observed : Observed or None
         What was known about the labels: the candidates, votes, who said what, and which samples a
         person settled.
+    annotators : list of Annotator
+        How often each annotator agrees with the outcome, those who labeled most first; empty where
+        annotators are not known.
     """
 
     names: tuple[str, ...]
@@ -106,7 +135,7 @@ class Labeling:
     candidates: Candidates
     probabilities: sparse.csr_array
     features: np.ndarray
-    classifier: FsPLLClassifier
+    classifier: FsPLLClassifier | BaselineModel
     encoder: str
     review: list[Question]
     undecided: list[Undecided]
@@ -118,6 +147,7 @@ class Labeling:
     pictures: tuple[Path, ...] | None = None
     texts: tuple[str, ...] | None = None
     observed: Observed | None = None
+    annotators: list[Annotator] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -129,13 +159,15 @@ class Labeling:
 
     @property
     def rectifier(self) -> str:
-        """The name of the rule that weighted the candidates."""
-        return self.classifier.rectifier_.name
+        """The name of the rule or baseline that weighted the candidates."""
+        model = self.classifier
+        return model.name if isinstance(model, BaselineModel) else model.rectifier_.name
 
     @property
     def calibrated(self) -> bool:
         """Whether ``confidence`` is meant as a probability; see there."""
-        return self.classifier.rectifier_.calibrated
+        model = self.classifier
+        return model.calibrated if isinstance(model, BaselineModel) else model.rectifier_.calibrated
 
     @property
     def expected_accuracy(self) -> float:
@@ -145,7 +177,8 @@ class Labeling:
     def save(self, folder: Path | str, *, overwrite: bool = False, report: bool = True) -> None:
         """Write ``labels.csv``, ``review.csv``, the model and ``report.html`` into a folder.
 
-        With answers of a person there is also ``answers.csv``, which the next run reads again.
+        With answers of a person there is also ``answers.csv``, which the next run reads again;
+        where annotators are known, ``annotators.csv`` says how often each agrees with the outcome.
 
         Parameters
         ----------

@@ -8,19 +8,24 @@ from pathlib import Path
 from typing import Any
 
 from fspll._common.errors import DataError
+from fspll._common.tensorfiles import format_of
 from fspll.annotations.writing import join_candidates, write_table
 from fspll.classifier import FsPLLClassifier
+from fspll.labeling.baseline_model import FORMAT as BASELINE_FORMAT
+from fspll.labeling.baseline_model import BaselineModel
 from fspll.labeling.report.page import write_report
 from fspll.labeling.result import Labeling
 
-LABELS, REVIEW, ANSWERS, MODEL, REPORT = (
+LABELS, REVIEW, ANSWERS, ANNOTATORS, MODEL, REPORT = (
     "labels.csv",
     "review.csv",
     "answers.csv",
+    "annotators.csv",
     "model.fspll",
     "report.html",
 )
 LABEL_COLUMNS = ("sample", "label", "confidence", "runner_up", "margin", "candidates")
+ANNOTATOR_COLUMNS = ("annotator", "judgments", "agreed", "agreement")
 REVIEW_COLUMNS = (
     "sample",
     "answer",
@@ -42,6 +47,10 @@ def save(labeling: Labeling, folder: Path, *, overwrite: bool = False, report: b
     labeling.classifier.save(folder / MODEL)
     write_table(folder / LABELS, LABEL_COLUMNS, _label_rows(labeling))
     write_table(folder / REVIEW, REVIEW_COLUMNS, _review_rows(labeling))
+    if labeling.annotators:
+        write_table(folder / ANNOTATORS, ANNOTATOR_COLUMNS, _annotator_rows(labeling))
+    else:
+        (folder / ANNOTATORS).unlink(missing_ok=True)  # of an earlier result
     if report:
         write_report(labeling, folder / REPORT)
 
@@ -82,6 +91,11 @@ def _label_rows(labeling: Labeling) -> Iterator[Sequence[Any]]:
     )
 
 
+def _annotator_rows(labeling: Labeling) -> Iterator[Sequence[Any]]:
+    for one in labeling.annotators:
+        yield one.name, one.judgments, f"{one.agreed:g}", f"{one.agreement:.4f}"
+
+
 def _review_rows(labeling: Labeling) -> Iterator[Sequence[Any]]:
     sets = join_candidates([list(map(str, one.candidates)) for one in labeling.review])
     for question, candidates in zip(labeling.review, sets, strict=True):
@@ -98,8 +112,10 @@ def _review_rows(labeling: Labeling) -> Iterator[Sequence[Any]]:
         )
 
 
-def load_model(path: Path | str, *, encoder: Any = None) -> FsPLLClassifier:
+def load_model(path: Path | str, *, encoder: Any = None) -> FsPLLClassifier | BaselineModel:
     """Read the model of a result, or any saved classifier, ready to take new samples.
+
+    The model of a baseline (``method=...``) is fitted again to what its file holds.
 
     Parameters
     ----------
@@ -111,4 +127,6 @@ def load_model(path: Path | str, *, encoder: Any = None) -> FsPLLClassifier:
     path = Path(path)
     if path.is_dir():
         path = path / MODEL
+    if format_of(path) == BASELINE_FORMAT.name:
+        return BaselineModel.load(path, embedding=encoder)
     return FsPLLClassifier.load(path, embedding=encoder)

@@ -25,6 +25,7 @@ from fspll.labeling.result import Labeling
 from fspll.labeling.review import Question
 
 MOST_CLASSES = 400  # lines of the table of classes
+MOST_ANNOTATORS = 100  # lines of the table of annotators
 _QUESTIONS = 10  # with the sample; the others in a table
 
 
@@ -50,6 +51,7 @@ def write_report(
         ("ask", "What to ask a person first"),
         ("undecided", "What could not be decided, and why"),
         ("classes", "Classes"),
+        *([("annotators", "Annotators")] if result.annotators else []),
         ("map", "Map"),
         *([("samples", "Texts" if pictures is None else "Pictures")] if with_samples else []),
     ]
@@ -75,6 +77,8 @@ def write_report(
         after_answers=_after_answers(result),
         undecided=show_undecided(result),
         classes=_classes(result),
+        annotators=_annotators(result),
+        n_annotators=len(result.annotators),
         map=draw_map(result),
         cards=show_samples(result, least_sure(result), pictures) if with_samples else [],
     )
@@ -209,4 +213,13 @@ def _classes(result: Labeling) -> list[list[str]]:
             percent(float(smallest[row])) if chosen[row] else "–",
         ]
         for row in rows
+    ]
+
+
+def _annotators(result: Labeling) -> list[list[str]]:
+    """Return a line per annotator, the lowest agreement first, or per one of the lowest."""
+    lowest = sorted(result.annotators, key=lambda one: (one.agreement, -one.judgments, one.name))
+    return [
+        [shorten(one.name), f"{one.judgments:,}", percent(one.agreement, 0)]
+        for one in lowest[:MOST_ANNOTATORS]
     ]
