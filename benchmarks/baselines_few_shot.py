@@ -20,7 +20,7 @@ import numpy as np
 
 from fspll import __version__
 from fspll._common.files import write_beside
-from fspll.baselines import BASELINES, PALOC, PLECOC
+from fspll.baselines import BASELINES, CC, PALOC, PLECOC, POP, PRODEN
 from fspll.datasets import load_omniglot
 from fspll.embeddings import embed_images, load_embedding
 from fspll.tasks import TaskSettings, TaskSource
@@ -29,6 +29,9 @@ PATH = Path(__file__).parents[1] / "results" / "baselines-few-shot.json"
 METHODS: dict[str, Callable[[], Any]] = {
     **{name: BASELINES.get(name) for name in BASELINES if not BASELINES.get(name).uses_judgments},
     "PL-ECOC": lambda: PLECOC(random_state=0),
+    "PRODEN": lambda: PRODEN(random_state=0),
+    "CC": lambda: CC(random_state=0),
+    "POP": lambda: POP(random_state=0),
     "PALOC, C=10": lambda: PALOC(C=10.0),
 }
 

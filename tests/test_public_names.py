@@ -25,7 +25,7 @@ PUBLIC = {
     "fspll.experiments": ["evaluate"],
     "fspll.datasets": ["load_glyphs", "load_images", "load_image_folder", "load_omniglot"],
     "fspll.embeddings": ["load_embedding", "list_encoders", "build_network"],
-    "fspll.baselines": ["PALOC", "PLAGGD", "PLECOC", "PLKNN", "PLLEAF"],
+    "fspll.baselines": ["CC", "PALOC", "PLAGGD", "PLECOC", "PLKNN", "PLLEAF", "POP", "PRODEN"],
 }
 REGISTRIES = [  # module, name, entry-point group
     ("fspll.rectifiers", "RECTIFIERS", "fspll.rectifiers"),

@@ -15,11 +15,28 @@ from sklearn.utils.estimator_checks import check_estimator, parametrize_with_che
 
 import fspll.baselines
 from fspll._common.errors import CandidateError, InputError
-from fspll.baselines import BASELINES, CROWDLAB, PALOC, PLECOC, PLKNN, DawidSkene, MajorityVote
+from fspll.baselines import (
+    BASELINES,
+    CC,
+    CROWDLAB,
+    PALOC,
+    PLECOC,
+    PLKNN,
+    POP,
+    PRODEN,
+    DawidSkene,
+    MajorityVote,
+)
 from fspll.baselines.base import _statistics, random_generator
 from fspll.candidates import Candidates, corrupt
 
-METHODS = [PLECOC(random_state=0), PALOC(), PLKNN(), MajorityVote(), DawidSkene(), CROWDLAB()]
+METHODS = [
+    *(PLECOC(random_state=0), PALOC(), PLKNN(), MajorityVote(), DawidSkene(), CROWDLAB()),
+    # Few epochs, for speed.
+    PRODEN(n_epochs=25, hidden=(50,), random_state=0),
+    CC(n_epochs=25, hidden=(50,), random_state=0),
+    POP(n_epochs=25, hidden=(50,), threshold=0.01, random_state=0),
+]
 LEFT_OUT = {"check_array_api_input"}  # needs an environment variable before scipy is imported
 
 
@@ -63,7 +80,7 @@ def test_no_other_check_is_left_out(method):
 def test_public_names():
     assert dir(fspll.baselines) == sorted(fspll.baselines.__all__)
     classes = {name: BASELINES.get(name) for name in BASELINES}
-    partial_label = ["PL-AGGD", "PALOC", "PL-ECOC", "PL-LEAF", "PL-KNN"]
+    partial_label = ["PL-AGGD", "PALOC", "PL-ECOC", "PL-LEAF", "PL-KNN", "PRODEN", "CC", "POP"]
     assert list(classes) == [*partial_label, "Majority-Vote", "Dawid-Skene", "CROWDLAB"]
     for name, kind in classes.items():
         assert kind.__name__ == name.replace("-", "")
@@ -167,6 +184,9 @@ def tasks(draw):
         PLECOC(random_state=0, n_columns=1, scale="none"),
         PALOC(kernel="linear", mu=0.25, scale="minmax"),
         PLKNN(n_neighbors=1, scale="none"),
+        PRODEN(random_state=0, n_epochs=20, hidden=(), scale="none"),
+        CC(random_state=0, n_epochs=20, hidden=(20, 20), batch_size=1, scale="minmax"),
+        POP(random_state=0, n_epochs=20, hidden=(20,), n_warm_up=0, window=1, threshold=0.9),
     ],
     ids=repr,
 )
@@ -250,6 +270,17 @@ def test_fit_refuses(method, X, y, kind, message):
         (PALOC(mu=-1), "mu must be a number of 0 or more, not -1"),
         (PALOC(C=float("inf")), "C must be a number above 0, not inf"),
         (PALOC(kernel=None), "kernel must be one of rbf, linear, not None"),
+        (PRODEN(hidden=300), "hidden must be a tuple of whole numbers of 1 or more, not 300"),
+        (CC(hidden=(300, 0)), r"hidden must be a tuple of .* 1 or more, not \(300, 0\)"),
+        (CC(n_epochs=0), "n_epochs must be a whole number of 1 or more, not 0"),
+        (CC(batch_size=0.5), "batch_size must be a whole number of 1 or more, not 0.5"),
+        (PRODEN(learning_rate=0), "learning_rate must be a number above 0, not 0"),
+        (PRODEN(weight_decay=-1), "weight_decay must be a number of 0 or more, not -1"),
+        (PRODEN(random_state=-1), "random_state must be a whole number of 0 or more, a generator"),
+        (POP(n_warm_up=-1), "n_warm_up must be a whole number of 0 or more, not -1"),
+        (POP(window=0), "window must be a whole number of 1 or more, not 0"),
+        (POP(threshold=2), "threshold must be at most 1, not 2"),
+        (POP(growth=np.nan), "growth must be a number of 0 or more, not nan"),
     ],
 )
 def test_unusable_parameters(estimator, message):

@@ -21,6 +21,7 @@ from fspll._common.registry import Registry
 
 if TYPE_CHECKING:
     from fspll.baselines.base import PartialLabelClassifier
+    from fspll.baselines.cc import CC
     from fspll.baselines.paloc import PALOC
     from fspll.baselines.people.crowdlab import CROWDLAB
     from fspll.baselines.people.dawid_skene import DawidSkene
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from fspll.baselines.pl_ecoc import PLECOC
     from fspll.baselines.pl_knn import PLKNN
     from fspll.baselines.pl_leaf import PLLEAF
+    from fspll.baselines.pop import POP
+    from fspll.baselines.proden import PRODEN
 
 # As "module:class", so that only the methods that are asked for are imported.
 BASELINES: Registry[type[PartialLabelClassifier]] = Registry(
@@ -40,6 +43,9 @@ BASELINES: Registry[type[PartialLabelClassifier]] = Registry(
         "PL-ECOC": "fspll.baselines.pl_ecoc:PLECOC",
         "PL-LEAF": "fspll.baselines.pl_leaf:PLLEAF",
         "PL-KNN": "fspll.baselines.pl_knn:PLKNN",
+        "PRODEN": "fspll.baselines.proden:PRODEN",
+        "CC": "fspll.baselines.cc:CC",
+        "POP": "fspll.baselines.pop:POP",
         "Majority-Vote": "fspll.baselines.people.majority_vote:MajorityVote",
         "Dawid-Skene": "fspll.baselines.people.dawid_skene:DawidSkene",
         "CROWDLAB": "fspll.baselines.people.crowdlab:CROWDLAB",
@@ -52,12 +58,15 @@ BASELINES: Registry[type[PartialLabelClassifier]] = Registry(
 
 __all__ = [
     "BASELINES",
+    "CC",
     "CROWDLAB",
     "PALOC",
     "PLAGGD",
     "PLECOC",
     "PLKNN",
     "PLLEAF",
+    "POP",
+    "PRODEN",
     "DawidSkene",
     "MajorityVote",
 ]

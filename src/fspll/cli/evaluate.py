@@ -29,7 +29,8 @@ def evaluate(
     methods: str = typer.Option(
         "PN,FsPLL-nM,FsPLL,Evidence",
         help="Methods, separated by commas; also ceiling, and any rectifier or baseline by name: "
-        "PL-AGGD, PALOC, PL-ECOC, PL-LEAF, PL-KNN, or one that an installed package adds.",
+        "PL-AGGD, PALOC, PL-ECOC, PL-LEAF, PL-KNN, PRODEN, CC, POP, or one that an installed "
+        "package adds.",
     ),
     n_way: str = typer.Option("5,10,20,30", help="Classes per task (N2)."),
     n_shot: str = typer.Option("5,10", help="Support samples per class (K2)."),
