@@ -197,11 +197,11 @@ def test_purified_sets_are_smaller_than_those_of_proden():
 
 
 def test_proden_on_lost(real_data):
-    """Four fifths for training: .778 of the others and .897 of these, on average over splits."""
+    """Five such splits have .785 of the test samples and .902 of the training labels right."""
     data = load_partial_label_mat(real_data("pll/lost.mat"))
     truth = np.asarray(data.true_labels)
     order = np.random.default_rng(0).permutation(len(truth))
     train, test = np.split(order, [int(0.8 * len(truth))])
     clf = PRODEN(random_state=0).fit(data.X[train], data.candidates.mask[train])
-    assert clf.score(data.X[test], truth[test]) > 0.73
+    assert clf.score(data.X[test], truth[test]) > 0.74
     assert np.mean(clf.labels_ == truth[train]) > 0.86

@@ -13,6 +13,9 @@ from fspll.candidates import Candidates, corrupt
 from fspll.candidates.estimators import read_target, score_predictions
 
 ESTIMATORS = [FsPLLClassifier(), *(BASELINES.get(name)() for name in BASELINES)]
+for estimator in ESTIMATORS:
+    if "random_state" in estimator.get_params():
+        estimator.set_params(random_state=0)
 CLASSES = np.array(["a", "b", "c"])
 PREDICTED = np.array(["a", "c", "c", "b"])
 # Hits: the first, the third and the fourth.
