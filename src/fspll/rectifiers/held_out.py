@@ -1,0 +1,222 @@
+"""How far predictions can be trusted, from samples that the fit did not see.
+
+Samples are held out in folds, from the start: leaving one sample out of the last step would not do,
+as its candidate set has shaped its neighbors' labels, which come back to it. What a held-out
+sample's own labels say is then independent evidence. It decides
+
+- which label model and which kernel suit these data;
+- how much the kernel and the class means count (sharpness of each), which calibrates them;
+- how far the observed labels are to be doubted (the share of sets that lack their label; how far
+  annotators make the same mistakes).
+
+All of them maximize the mean of log sum over c of P(c | S) P(c | x) / pi_c over held-out samples,
+the likelihood of :mod:`fspll.rectifiers.kernel_inference`, with weak priors that matter where there
+are few samples only.
+
+Shapes: n samples, l classes, h held-out samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fspll.rectifiers.kernel import KernelRidge
+from fspll.rectifiers.kernel_inference import class_probability, infer_with_kernel
+from fspll.rectifiers.label_models import LabelModel
+
+FOLDS = 5
+MOST_IN_FOLDS = 2048  # samples up to which all are held out in turn
+MOST_HELD_OUT = 2000  # samples otherwise
+SHARPNESSES = (0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0, 12.0, 16.0, 20.0, 24.0, 32.0)
+MEANS_WEIGHTS = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
+LEAST_RIGHT = 0.2  # share of held-out predictions that are right, where features tell labels apart
+SURE_GAIN = 2.0  # standard errors by which a gain is above zero, for features to count at all
+# Standard deviations of the priors: class means as they are, and no kernel.
+_MEANS_PRIOR, _KERNEL_PRIOR = 0.5, 6.0
+_LEAST = 1e-9
+
+
+class HeldOutScores(NamedTuple):
+    """Predictions for held-out samples.
+
+    Attributes
+    ----------
+    rows : int Tensor of shape (h,)
+    scores : Tensor of shape (h, l)
+        Of the kernel, biases included; logits per unit of sharpness.
+    frequency : Tensor of shape (h, l)
+        Of the classes, as estimated from the other samples.
+    priors : list of Tensors of shape (h, l)
+        Label priors, one for each doubt.
+    """
+
+    rows: Tensor
+    scores: Tensor
+    frequency: Tensor
+    priors: list[Tensor]
+
+
+@dataclass(frozen=True)
+class Weights:
+    """How much each kind of evidence counts.
+
+    Attributes
+    ----------
+    kernel : float
+        Sharpness of the kernel's predictions.
+    means : float
+        Exponent of the class means' probabilities.
+    doubt : float
+        Of the label model.
+    gain : float
+        Mean log-likelihood of held-out samples given their labels, relative to p(x), in nats.
+    gain_error : float
+        Its standard error.
+    """
+
+    kernel: float
+    means: float
+    doubt: float
+    gain: float
+    gain_error: float
+
+
+@dataclass(frozen=True)
+class Check:
+    """What held-out samples say about a fit, without any true label.
+
+    Attributes
+    ----------
+    n_samples : int
+        How many were held out.
+    hits : float
+        Share of them whose most probable class is among their candidates.
+    expected : float
+        What that share would be if the probabilities were right.
+    chance : float
+        What it would be if a class were drawn at random.
+    commonest : float
+        What it would be if always the commonest candidate were predicted.
+    gain : float
+        Mean log-likelihood of the features given the labels, relative to that without them, in
+        nats: zero where the features tell nothing.
+    gain_error : float
+        Its standard error.
+    """
+
+    n_samples: int
+    hits: float
+    expected: float
+    chance: float
+    commonest: float
+    gain: float
+    gain_error: float
+
+    @property
+    def separates(self) -> bool:
+        """Whether the features tell the labels apart.
+
+        The gain has to be two standard errors above zero, and the share of right predictions that
+        explains the hits, (hits - chance) / (1 - chance), at least a fifth.
+        """
+        right = (self.hits - self.chance) / max(1 - self.chance, _LEAST)
+        return self.gain > SURE_GAIN * self.gain_error and right >= LEAST_RIGHT
+
+
+def folds(n: int, seed: int = 0) -> Iterator[Tensor]:
+    """Yield rows to hold out: all in turn, or one part where there are many samples."""
+    order = np.random.default_rng(seed).permutation(n)
+    if n <= MOST_IN_FOLDS:
+        for start in range(min(FOLDS, n)):
+            yield torch.from_numpy(np.sort(order[start::FOLDS]))
+    else:
+        yield torch.from_numpy(np.sort(order[: min(MOST_HELD_OUT, n // FOLDS)]))
+
+
+def kernel_held_out(
+    embeddings: Tensor, labels: LabelModel, present: Tensor, width: float, ridge: float
+) -> HeldOutScores:
+    """Predict held-out samples from labels that were inferred without them."""
+    n = len(embeddings)
+    parts = []
+    for rows in folds(n):
+        seen = torch.ones(n, dtype=torch.bool)
+        seen[rows] = False
+        kernel = KernelRidge(embeddings[seen], width, ridge)
+        found = infer_with_kernel(kernel, labels.take(seen), present)
+        scores = kernel.predict(embeddings[rows], kernel.dual(found.shares)) + found.bias
+        held = replace_rows(found.labels, labels, rows)
+        parts.append(
+            HeldOutScores(
+                rows,
+                scores,
+                found.frequency.expand_as(scores),
+                [held.prior(found.frequency, doubt) for doubt in labels.doubts],
+            )
+        )
+    return HeldOutScores(
+        torch.cat([part.rows for part in parts]),
+        torch.cat([part.scores for part in parts]),
+        torch.cat([part.frequency for part in parts]),
+        [torch.cat(priors) for priors in zip(*(part.priors for part in parts), strict=True)],
+    )
+
+
+def replace_rows(fitted: LabelModel, whole: LabelModel, rows: Tensor) -> LabelModel:
+    """Return the fitted parameters with the observations of other samples of the whole."""
+    names = {name: getattr(fitted, name) for name in ("g", "confusion") if hasattr(fitted, name)}
+    return replace(whole.take(rows), **names)  # type: ignore[type-var]
+
+
+def choose_weights(
+    held: HeldOutScores, means: Tensor | None, labels: LabelModel, present: Tensor
+) -> Weights:
+    """Find the weights under which held-out samples are likeliest.
+
+    Parameters
+    ----------
+    held : HeldOutScores
+    means : Tensor of shape (h, l), optional
+        Log-probabilities of the class means.
+    labels : LabelModel
+        Whose doubts ``held.priors`` were made with.
+    present : bool Tensor of shape (l,)
+    """
+    best = None
+    inverse = 1 / held.frequency.clamp_min(_LEAST)
+    ratio = [prior * inverse for prior in held.priors]
+    doubts = labels.doubts
+    penalties = [-0.5 * ((one - doubts[0]) / labels.doubt_scale) ** 2 for one in doubts]
+    for sharpness in SHARPNESSES:
+        for weight in MEANS_WEIGHTS if means is not None else (0.0,):
+            logits = sharpness * held.scores
+            known = -0.5 * (sharpness / _KERNEL_PRIOR) ** 2 if means is not None else 0.0
+            if means is not None:
+                logits = logits + weight * means
+                known -= 0.5 * ((weight - 1) / _MEANS_PRIOR) ** 2
+            probability = matched(logits, held.frequency, present)
+            for doubt, penalty, factor in zip(doubts, penalties, ratio, strict=True):
+                total = (factor * probability).sum(dim=-1).clamp_min(_LEAST).log()
+                value = float(total.sum()) + known + penalty
+                if best is None or value > best[0]:
+                    best = value, sharpness, weight, doubt, total
+    assert best is not None
+    _, sharpness, weight, doubt, total = best
+    gain, error = float(total.mean()), float(total.std(correction=0)) / len(total) ** 0.5
+    if gain <= SURE_GAIN * error:  # these features tell nothing
+        return Weights(0.0, 0.0, doubts[0], gain, error)
+    return Weights(sharpness, weight, doubt, gain, error)
+
+
+def matched(logits: Tensor, frequency: Tensor, present: Tensor) -> Tensor:
+    """Return probabilities (n, l) whose means are about the frequencies, (l,) or (n, l)."""
+    probability = class_probability(logits, present)
+    mean = probability.mean(dim=0, keepdim=True)
+    probability = probability * frequency / mean.clamp_min(_LEAST)
+    return probability / probability.sum(dim=-1, keepdim=True).clamp_min(_LEAST)

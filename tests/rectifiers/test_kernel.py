@@ -1,0 +1,96 @@
+"""Kernel ridge regression: leave-one-out in closed form, exact and with landmarks."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from fspll.rectifiers import kernel as module
+from fspll.rectifiers.kernel import KernelRidge
+
+
+def task(n=20, m=4, classes=3, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    embeddings = torch.randn(n, m, generator=generator, dtype=torch.float64)
+    shares = torch.rand(n, classes, generator=generator, dtype=torch.float64)
+    return embeddings, shares / shares.sum(dim=-1, keepdim=True)
+
+
+def plain_kernel(e, others, reach):
+    return torch.exp(-torch.cdist(e, others).square() / reach) + 1
+
+
+def test_leaving_a_sample_out_equals_a_regression_without_it():
+    e, shares = task()
+    regression = KernelRidge(e, ridge=0.3)
+    found = regression.left_out(shares)
+    for i in range(len(e)):
+        rest = torch.arange(len(e)) != i
+        gram = plain_kernel(e[rest], e[rest], regression.reach) + 0.3 * torch.eye(len(e) - 1)
+        weights = torch.linalg.solve(gram, shares[rest])
+        expected = plain_kernel(e[i : i + 1], e[rest], regression.reach) @ weights
+        assert found[i].tolist() == pytest.approx(expected[0].tolist(), abs=1e-7)
+
+
+def test_the_same_with_landmarks(monkeypatch):
+    monkeypatch.setattr(module, "MOST_EXACT", 10)
+    monkeypatch.setattr(module, "LANDMARKS", 8)
+    e, shares = task()
+    regression = KernelRidge(e, ridge=0.3)
+    assert len(regression.basis) == 8
+    found = regression.left_out(shares)
+    value, vector = torch.linalg.eigh(
+        plain_kernel(regression.basis, regression.basis, regression.reach)
+    )
+    feature = plain_kernel(e, regression.basis, regression.reach) @ (vector / value.sqrt())
+    for i in range(len(e)):
+        rest = torch.arange(len(e)) != i
+        gram = feature[rest].T @ feature[rest] + 0.3 * torch.eye(8)
+        expected = feature[i] @ torch.linalg.solve(gram, feature[rest].T @ shares[rest])
+        assert found[i].tolist() == pytest.approx(expected.tolist(), abs=1e-6)
+    gram = feature.T @ feature + 0.3 * torch.eye(8)
+    fitted = feature @ torch.linalg.solve(gram, feature.T @ shares)
+    assert regression.predict(e, regression.dual(shares)).tolist() == [
+        pytest.approx(row, abs=1e-6) for row in fitted.tolist()
+    ]
+
+
+def test_all_samples_as_landmarks_are_the_exact_regression(monkeypatch):
+    e, shares = task()
+    exact = KernelRidge(e)
+    monkeypatch.setattr(module, "MOST_EXACT", 10)
+    monkeypatch.setattr(module, "LANDMARKS", len(e))
+    approximate = KernelRidge(e)
+    assert not approximate.is_exact
+    assert torch.allclose(exact.left_out(shares), approximate.left_out(shares), atol=1e-6)
+    new = task(seed=1)[0]
+    assert torch.allclose(
+        exact.predict(new, exact.dual(shares)),
+        approximate.predict(new, approximate.dual(shares)),
+        atol=1e-6,
+    )
+
+
+def test_place_and_scale_of_the_features_do_not_matter():
+    e, shares = task()
+    one, other = KernelRidge(e), KernelRidge(1000 * e + 7)
+    assert torch.allclose(one.left_out(shares), other.left_out(shares), atol=1e-8)
+    new = task(seed=1)[0]
+    moved = other.predict(1000 * new + 7, other.dual(shares))
+    assert torch.allclose(one.predict(new, one.dual(shares)), moved, atol=1e-8)
+
+
+def test_a_batch_is_its_tasks():
+    tasks = [task(seed=seed) for seed in range(3)]
+    e, shares = (torch.stack(part) for part in zip(*tasks, strict=True))
+    batch = KernelRidge(e)
+    for i, (one, share) in enumerate(tasks):
+        alone = KernelRidge(one)
+        assert torch.allclose(batch.left_out(shares)[i], alone.left_out(share), atol=1e-10)
+
+
+def test_equal_samples_predict_the_mean():
+    e = torch.zeros(4, 2)
+    shares = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
+    found = KernelRidge(e).left_out(shares)
+    assert found[0].tolist() == pytest.approx([1 / 3, 2 / 3], abs=0.05)
