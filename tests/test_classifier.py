@@ -32,6 +32,7 @@ from fspll.rectifiers.equations import exact_distances
 NAMES = np.array(["ant", "bee", "cat", "dog"])
 ESTIMATORS = [
     FsPLLClassifier(),
+    FsPLLClassifier(rectifier="evidence"),
     FsPLLClassifier(rectifier="fspll"),
     FsPLLClassifier(rectifier="none"),
 ]
@@ -81,7 +82,11 @@ def test_array_api_dispatch():
     code = """
 from sklearn.utils.estimator_checks import check_estimator
 from fspll import FsPLLClassifier
-for estimator in (FsPLLClassifier(), FsPLLClassifier(rectifier="fspll")):
+for estimator in (
+    FsPLLClassifier(),
+    FsPLLClassifier(rectifier="evidence"),
+    FsPLLClassifier(rectifier="fspll"),
+):
     for result in check_estimator(estimator, on_fail=None, on_skip=None):
         if result["status"] != "passed":
             print(result["check_name"])
@@ -107,7 +112,7 @@ def test_parameters_and_clone():
         "metric": "sqeuclidean",
         "n_iterations": 10,
         "n_neighbors": 3,
-        "rectifier": "evidence",
+        "rectifier": "adaptive",
         "reject": None,
     }
     copy = clone(clf.fit([[0.0], [1.0]], ["a", "b"]))
@@ -202,7 +207,9 @@ def test_fitted_values_are_those_of_infer_labels(balance, dtype):
     X, truth = blobs(dtype=dtype)
     new, _ = blobs(dtype=dtype, seed=1)
     sets = Candidates.read(ambiguous(truth, r=2))
-    clf = FsPLLClassifier(n_neighbors=2, n_iterations=4, class_balance=balance).fit(X, sets)
+    clf = FsPLLClassifier(
+        rectifier="evidence", n_neighbors=2, n_iterations=4, class_balance=balance
+    ).fit(X, sets)
     direct = infer_labels(
         torch.from_numpy(X), torch.from_numpy(sets.mask), EvidenceRule(2, 4, balance)
     )
@@ -354,6 +361,9 @@ def test_views_of_any_memory_layout():
 def test_single_samples_do_not_depend_on_their_company():
     X, truth = blobs()
     clf = FsPLLClassifier().fit(X, truth)
+    one_by_one = np.vstack([clf.predict_proba(X[i : i + 1]) for i in range(len(X))])
+    assert one_by_one == pytest.approx(clf.predict_proba(X), abs=1e-12)
+    clf = FsPLLClassifier(rectifier="evidence").fit(X, truth)
     one_by_one = np.vstack([clf.predict_proba(X[i : i + 1]) for i in range(len(X))])
     assert np.array_equal(one_by_one, clf.predict_proba(X))
 
@@ -527,7 +537,7 @@ REFUSED = {
         GOOD_X,
         GOOD_Y,
         InputError,
-        "there is no rectifier 'magic'; known are evidence, fspll, none",
+        "there is no rectifier 'magic'; known are adaptive, evidence, fspll, none",
     ),
     "reject": (
         {"reject": 1.5},

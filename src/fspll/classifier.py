@@ -23,6 +23,7 @@ from fspll.candidates.estimators import (
     read_target,
     score_predictions,
 )
+from fspll.candidates.judgments import Judgments
 from fspll.candidates.observed import Observed
 from fspll.candidates.sets import Candidates
 from fspll.embeddings.encoders.base import Encoder
@@ -58,9 +59,10 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
         None when X already holds feature vectors; otherwise the name of a registered encoder, the
         path of a checkpoint, a network, a function from samples to an array (n, m), or any object
         with a method ``encode`` that does that.
-    rectifier : str or Rectifier, default="evidence"
+    rectifier : str or Rectifier, default="adaptive"
         How candidates are weighted: a name of :data:`fspll.rectifiers.RECTIFIERS` or an instance
-        with settings of its own. "evidence" infers labels in a model of the task, see
+        with settings of its own. "adaptive" mixes class means and a kernel as held-out samples ask
+        for, see :mod:`fspll.rectifiers.adaptive`. "evidence" is its class means alone, see
         :mod:`fspll.rectifiers.evidence`. "fspll" is the paper's rule, Eq. (1) to (3). "none"
         weights all candidates equally, the plain prototypes of prototypical networks.
     n_neighbors : int or "auto", default="auto"
@@ -70,7 +72,7 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
         Rounds of rectification.
     class_balance : bool, default=False
         Say that all classes are about equally frequent among the training samples. For
-        "evidence" only.
+        "adaptive" and "evidence" only.
     reject : float, optional
         ``predict`` abstains (None) where the best class is less probable than this.
     manifold_weight : float, default=0.5
@@ -78,7 +80,7 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
         (FsPLL-nM).
     metric : {"euclidean", "sqeuclidean"}, default="euclidean"
         For "fspll" and "none" only: distance to the prototypes; the paper says Euclidean. The
-        result of "evidence" does not depend on the scale of the features.
+        result of "adaptive" and "evidence" does not depend on the scale of the features.
     classes : sequence, optional
         All classes in the order wanted. By default, the sorted labels that occur, or 0 .. l-1 when
         y is a mask.
@@ -92,21 +94,24 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
     labels_ : ndarray of shape (n,)
         The training samples, disambiguated: the most credible candidate of each.
     confidence_ : ndarray of shape (n, l), or scipy.sparse.csr_array
-        How credible each candidate is; rows sum to one, zero off the candidates. With many samples
-        it is sparse and stores the candidates only.
+        How credible each candidate is, zero off the candidates. Rows sum to one, or to less where
+        "adaptive" finds that sets lack their true label: the rest is none of them. With many
+        samples it is sparse and stores the candidates only.
     prototypes_ : ndarray of shape (l, m)
         One per class; zeros for a class that is nobody's candidate.
     has_prototype_ : bool ndarray of shape (l,)
         Classes without a prototype are never predicted.
     naming_ : ndarray of shape (l, l)
-        For "evidence" only: probability that the samples around prototype g carry label c. The
-        identity where the candidate sets decide everything, and, as a sparse array, with many
-        samples.
+        For "adaptive" and "evidence": probability that the samples around prototype g carry label
+        c. The identity where the candidate sets decide everything, and, as a sparse array, with
+        many samples.
     has_support_ : bool ndarray of shape (l,)
-        For "evidence" only: groups to which at least half a sample belongs; others are never
-        predicted.
+        For "adaptive" and "evidence": groups to which at least half a sample belongs; the class
+        means never predict others.
     spread_ : float
-        For "evidence" only: mean squared distance of a sample to its class.
+        For "adaptive" and "evidence": mean squared distance of a sample to its class.
+    check_ : Check or None
+        For "adaptive" only: what held-out samples say about the fit, where they were asked.
     rectifier_ : Rectifier
         The rectifier that was used.
     model_ : Fitted
@@ -135,7 +140,7 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
         self,
         *,
         embedding: Any = None,
-        rectifier: str | Rectifier = "evidence",
+        rectifier: str | Rectifier = "adaptive",
         n_neighbors: int | str = "auto",
         n_iterations: int = 10,
         class_balance: bool = False,
@@ -157,7 +162,15 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
         self.device = device
 
     def fit(
-        self, X: Any, y: Any, X_unlabeled: Any = None, votes: Any = None, *, trace: bool = False
+        self,
+        X: Any,
+        y: Any,
+        X_unlabeled: Any = None,
+        votes: Any = None,
+        *,
+        judgments: Judgments | None = None,
+        settled: Any = None,
+        trace: bool = False,
     ) -> FsPLLClassifier:
         """Disambiguate the samples and compute the prototypes.
 
@@ -169,11 +182,16 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
             Candidate sets; see :meth:`fspll.candidates.Candidates.read`.
         X_unlabeled : samples like X, optional
             Further samples of the same classes without any label, such as those to be predicted:
-            they sharpen the classes. For rectifiers that use them, such as "evidence".
+            they sharpen the classes. For rectifiers that use them, such as "adaptive".
         votes : array or sparse array of shape (n, l), optional
             How many annotators gave each label to each sample: a candidate is as likely at first
             as its share of the votes. Columns follow the classes. For rectifiers that use them,
-            such as "evidence".
+            such as "adaptive".
+        judgments : Judgments, optional
+            Who gave which label to which sample: how often each annotator confuses which classes is
+            estimated with the labels. For rectifiers that use them, such as "adaptive".
+        settled : bool array of shape (n,), optional
+            Samples whose one candidate a person settled: they stay certain.
         trace : bool, default=False
             Keep every round in ``trace_``.
         """
@@ -186,7 +204,13 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
         if self.embedding is not None:
             check_lengths(_length(X), candidates)
         n_unlabeled = 0 if X_unlabeled is None else _length(X_unlabeled)
-        observed = Observed.read(candidates, votes if rectifier.uses_votes else None, n_unlabeled)
+        observed = Observed.read(
+            candidates,
+            votes if rectifier.uses_votes else None,
+            n_unlabeled,
+            judgments=judgments if rectifier.uses_judgments else None,
+            settled=settled,
+        )
         rectifier.check(observed)
         if self.embedding is not None:
             features = self._features(X, fitting=True)

@@ -42,7 +42,7 @@ from fspll.embeddings.stored import describe_encoder, restore_encoder
 from fspll.rectifiers.base import Fitted, Rectifier, StoredState
 from fspll.rectifiers.registry import RECTIFIERS, make_rectifier, restore_rectifier
 
-FORMAT = FileFormat("fspll-classifier", version=3, noun="a classifier")
+FORMAT = FileFormat("fspll-classifier", version=4, noun="a classifier")
 SHORTCUTS = ("n_neighbors", "n_iterations", "class_balance", "manifold_weight", "metric")
 _NETWORK = "embedding."
 
@@ -82,7 +82,7 @@ def save(stored: StoredClassifier, path: Path | str) -> None:
     """Write a fitted classifier to ``path``.
 
     Files get the lowest version that tells all: 1 for few samples, 2 for many, 3 for a rectifier
-    with settings of its own.
+    with settings of its own, 4 for a kernel.
     """
     state, about = stored.model.state()
     confidence = stored.model.confidence
@@ -115,7 +115,7 @@ def save(stored: StoredClassifier, path: Path | str) -> None:
     if stored.embedding is not None:
         network, metadata["embedding"] = describe_encoder(stored.embedding)
         tensors |= {_NETWORK + name: tensor for name, tensor in network.items()}
-    version = 3 if given or about else 1 if dense else 2
+    version = max(stored.model.file_version, 3 if given or about else 1 if dense else 2)
     replace(FORMAT, version=version).write(path, tensors, metadata)
 
 
@@ -262,7 +262,8 @@ def _read_confidence(tensors: dict[str, Tensor], candidates: Candidates) -> np.n
     confidence = tensor.numpy()
     mask = candidates.mask
     fits = ((confidence >= 0) & (confidence < 1 + SLACK)).all() and (confidence[~mask] == 0).all()
-    fits = fits and np.abs(confidence.sum(axis=1) - 1).max() < SLACK
+    total = confidence.sum(axis=1)
+    fits = fits and (total < 1 + SLACK).all() and (total > 0).all()
     require(bool(fits), "its confidence is no share of each sample among its candidates")
     return confidence
 

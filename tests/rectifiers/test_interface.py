@@ -18,6 +18,7 @@ from fspll.candidates.observed import Observed
 from fspll.modelfile import FORMAT
 from fspll.rectifiers import (
     RECTIFIERS,
+    AdaptiveRule,
     EvidenceRule,
     FsPLLRule,
     PrototypeRectifier,
@@ -55,8 +56,8 @@ def registered():
 
 
 def test_the_registered_rectifiers_are_what_their_names_say():
-    assert RECTIFIERS.names()[:3] == ["evidence", "fspll", "none"]
-    for name in ("evidence", "fspll", "none"):
+    assert RECTIFIERS.names()[:4] == ["adaptive", "evidence", "fspll", "none"]
+    for name in ("adaptive", "evidence", "fspll", "none"):
         assert RECTIFIERS.get(name).name == name
         assert isinstance(make_rectifier(name), RECTIFIERS.get(name))
 
@@ -65,7 +66,8 @@ def test_the_registered_rectifiers_are_what_their_names_say():
     ("by_name", "instance"),
     [
         ({"rectifier": "fspll", "manifold_weight": 0.2, "n_neighbors": 1}, FsPLLRule(1, 0.2)),
-        ({"n_neighbors": 2, "n_iterations": 3}, EvidenceRule(2, 3)),
+        ({"n_neighbors": 2, "n_iterations": 3}, AdaptiveRule(2, 3)),
+        ({"rectifier": "evidence", "n_neighbors": 2}, EvidenceRule(2)),
     ],
 )
 def test_an_instance_is_the_same_as_a_name_with_shortcuts(by_name, instance, tmp_path):

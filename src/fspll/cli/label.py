@@ -47,8 +47,8 @@ def label(
         None, help="For a folder per class: the table of what else pictures might be."
     ),
     rectifier: str = typer.Option(
-        "evidence",
-        help="evidence, fspll (the paper's rule), none, or one that an installed package adds.",
+        "adaptive",
+        help="adaptive, evidence, fspll (the paper's rule), none, or an installed package's.",
     ),
     method: str | None = typer.Option(
         None,

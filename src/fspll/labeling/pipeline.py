@@ -42,7 +42,7 @@ def label(
     *,
     encoder: Any = None,
     images: Path | str | None = None,
-    rectifier: str | Rectifier = "evidence",
+    rectifier: str | Rectifier = "adaptive",
     method: str | None = None,
     answers: Mapping[str, Any] | None = None,
     skip_bad: bool = False,
@@ -66,7 +66,7 @@ def label(
         ``encode``. Needed for pictures.
     images : path, optional
         The folder that the pictures' names are relative to.
-    rectifier : str or Rectifier, default="evidence"
+    rectifier : str or Rectifier, default="adaptive"
         As of :class:`fspll.FsPLLClassifier`.
     method : str, optional
         A baseline of :data:`fspll.baselines.BASELINES` in the place of the rectifier, such as
@@ -98,10 +98,9 @@ def label(
     classifier: FsPLLClassifier | BaselineModel
     rule: Rectifier | BaselineModel
     if method is None:
-        classifier = FsPLLClassifier(
-            rectifier=rectifier, class_balance=class_balance, device=device
-        )
-        rule = classifier.make_rectifier()
+        rule = FsPLLClassifier(rectifier=rectifier, class_balance=class_balance).make_rectifier()
+        rule = rule.checked()
+        classifier = FsPLLClassifier(rectifier=rule, device=device)
     else:
         if rectifier != DEFAULT or class_balance:
             name = "class_balance" if class_balance else "rectifier"
@@ -132,6 +131,8 @@ def label(
             made.features,
             observed.candidates,
             votes=observed.votes,
+            judgments=observed.judgments,
+            settled=observed.settled,
             trace=n * max(n, n_classes) <= MOST_ENTRIES,
         )
     classifier.embedding = made.encoder  # fitted on features; new samples are encoded first

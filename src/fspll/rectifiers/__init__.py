@@ -3,13 +3,17 @@
 :data:`RECTIFIERS` has them by name; :mod:`fspll.rectifiers.base` is the interface.
 """
 
+from fspll.rectifiers.adaptive import AdaptiveRule
 from fspll.rectifiers.base import Fitted, Groups, Rectifier, Trace, is_large
 from fspll.rectifiers.evidence import EvidenceRule, infer_labels
+from fspll.rectifiers.held_out import Check
 from fspll.rectifiers.paper import EqualWeights, FsPLLRule, rectify
 from fspll.rectifiers.prototypes import PrototypeModel, PrototypeRectifier
 from fspll.rectifiers.registry import DEFAULT, RECTIFIERS, make_rectifier
 
 __all__ = [
+    "AdaptiveRule",
+    "Check",
     "DEFAULT",
     "EqualWeights",
     "EvidenceRule",

@@ -96,6 +96,9 @@ class Fitted(ABC):
     weights : Tensor of shape (..., n, l), optional
         How much each sample counts in each prototype, where that is not its confidence: the
         paper's Q is not normalized. Meta-training takes prototypes with these weights.
+    posterior : Tensor of shape (n, l), optional
+        Probability of every class for one task, labels outside the candidate sets included, where
+        the rectifier considers that a set may lack its true label. Not kept in a model file.
     """
 
     confidence: Tensor | sparse.csr_array
@@ -104,6 +107,9 @@ class Fitted(ABC):
     n_neighbors: int = 0
     trace: Trace | None = None
     weights: Tensor | None = None
+    posterior: Tensor | None = None
+
+    file_version: ClassVar[int] = 1  # of the model file that can hold it
 
     @abstractmethod
     def predict_proba(self, queries: Tensor) -> Tensor:
@@ -142,16 +148,18 @@ class StoredState(NamedTuple):
 class Rectifier(ABC):
     """A way to weight candidates; subclasses are frozen dataclasses of their settings.
 
-    Class attributes say what a rectifier can use: ``uses_votes`` (the votes of annotators),
-    ``uses_unlabeled`` (samples without any label), ``handles_many`` (more samples or classes than
-    dense arrays allow); and whether its confidences and probabilities are meant as probabilities
-    (``calibrated``) or only as scores that order labels. ``revision`` changes when results do, so
-    that stored results of an older rule are not reused.
+    Class attributes say what a rectifier can use: ``uses_votes`` (how many annotators gave each
+    label), ``uses_judgments`` (who gave it), ``uses_unlabeled`` (samples without any label),
+    ``handles_many`` (more samples or classes than dense arrays allow); and whether its confidences
+    and probabilities are meant as probabilities (``calibrated``) or only as scores that order
+    labels. ``revision`` changes when results do, so that stored results of an older rule are not
+    reused.
     """
 
     name: ClassVar[str]
     revision: ClassVar[str] = "1"
     uses_votes: ClassVar[bool] = False
+    uses_judgments: ClassVar[bool] = False
     uses_unlabeled: ClassVar[bool] = False
     handles_many: ClassVar[bool] = False
     calibrated: ClassVar[bool] = False
@@ -186,6 +194,10 @@ class Rectifier(ABC):
         if observed.n_unlabeled or observed.votes is not None:
             name = "X_unlabeled" if observed.n_unlabeled else "votes"
             raise InputError(f"{name} is for {limit}, not for {many}")
+
+    def checked(self) -> Rectifier:
+        """Return the same rectifier with whatever tells how far its result can be trusted."""
+        return self
 
     @abstractmethod
     def fit_tasks(self, embeddings: Tensor, observed: Observed, *, trace: bool = False) -> Fitted:

@@ -55,11 +55,15 @@ class ClassModel(Fitted):
         sets decide everything.
     has_support : bool Tensor of shape (..., l)
         Groups to which at least half a sample belongs; others are never predicted.
+    left_out : Tensor of shape (..., n, l), optional
+        Probability of every class for every training sample, by its features alone and from means
+        computed without it. Not kept in a model file.
     """
 
     spread: Tensor
     naming: Tensor
     has_support: Tensor
+    left_out: Tensor | None = None
 
     def predict_proba(self, queries: Tensor) -> Tensor:
         """Return the probability of every class for queries (..., q, m), as (..., q, l).

@@ -200,6 +200,7 @@ class _Inferred(NamedTuple):
     spread: Tensor
     naming: Tensor
     has_support: Tensor
+    left_out: Tensor
 
 
 class _Rounds:
@@ -285,7 +286,8 @@ def _infer(
     if rounds is not None:
         rounds.by_features, rounds.member = by_features, member
     naming = name_groups(member, candidates, prior)
-    share = (by_features @ naming).to(e.dtype) * (candidates if prior is None else prior)
+    left_out = (by_features @ naming).to(e.dtype)
+    share = left_out * (candidates if prior is None else prior)
     total = share.sum(dim=-1, keepdim=True)
     tiny = torch.finfo(total.dtype).tiny
     return _Inferred(
@@ -295,6 +297,7 @@ def _infer(
         spread=(means.spread * unit * unit).flatten(),
         naming=naming,
         has_support=means.has_support(),
+        left_out=left_out,
     )
 
 

@@ -16,6 +16,7 @@ RECTIFIERS: Registry[type[Rectifier]] = Registry(
     "rectifier",
     "fspll.rectifiers",
     {
+        "adaptive": "fspll.rectifiers.adaptive:AdaptiveRule",
         "evidence": "fspll.rectifiers.evidence:EvidenceRule",
         "fspll": "fspll.rectifiers.paper:FsPLLRule",
         "none": "fspll.rectifiers.paper:EqualWeights",
@@ -23,7 +24,7 @@ RECTIFIERS: Registry[type[Rectifier]] = Registry(
     expected="a subclass of Rectifier",
     accepts=lambda thing: isinstance(thing, type) and issubclass(thing, Rectifier),
 )
-DEFAULT = "evidence"
+DEFAULT = "adaptive"
 
 
 def make_rectifier(spec: Any, shortcuts: Mapping[str, Any] | None = None) -> Rectifier:
