@@ -60,6 +60,7 @@ def read_sparse(
 
 
 def is_share(matrix: sparse.csr_array) -> bool:
-    """Tell whether no value is below zero, above one or NaN, and every row sums to one."""
+    """Tell whether no value is below zero, above one or NaN, and no row sums to more than one."""
     inside = (matrix.data >= 0) & (matrix.data < 1 + SLACK)
-    return bool(inside.all() and (np.abs(matrix.sum(axis=1) - 1) < SLACK).all())
+    total = matrix.sum(axis=1)
+    return bool(inside.all() and ((total > 0) & (total < 1 + SLACK)).all())

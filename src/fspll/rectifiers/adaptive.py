@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from scipy import stats
+from scipy import sparse, stats
 from torch import Tensor
 
 from fspll._common.arguments import check_count, is_flag
@@ -34,10 +34,11 @@ from fspll.rectifiers.adaptive_model import (
     restore_adaptive,
     task_of,
 )
-from fspll.rectifiers.base import Fitted, Rectifier, StoredState, check_neighbors
-from fspll.rectifiers.class_model import ClassModel, restore_class_model
+from fspll.rectifiers.base import Fitted, Rectifier, StoredState, check_neighbors, to_tensor
+from fspll.rectifiers.class_model import ClassModel, ManyClassModel, restore_class_model
 from fspll.rectifiers.evidence import EvidenceRule, infer_labels
 from fspll.rectifiers.held_out import (
+    MOST_IN_FOLDS,
     Check,
     Weights,
     choose_weights,
@@ -53,6 +54,8 @@ from fspll.rectifiers.label_models import Annotators, EvenSets, LabelModel, SetO
 MANY = 300  # samples from which held-out samples are asked in any case
 UNEVEN = 1e-3  # p-value of equal label counts below which they are asked with fewer
 LEAST_CHECKED = 20  # samples, below which they are not asked
+MOST_SAMPLES, MOST_ENTRIES = 1 << 16, 1 << 24  # of samples, and samples x classes, for a kernel
+_ROWS_AT_ONCE = 1 << 12
 KERNELS = ((WIDTH, RIDGE), (0.3, RIDGE), (3.0, 0.03))  # width and ridge, the usual first
 _LEAST = 1e-12
 
@@ -146,7 +149,7 @@ class AdaptiveRule(Rectifier):
         embeddings: Tensor,
         mask: Tensor,
         labels: list[LabelModel],
-        means: ClassModel,
+        means: ClassModel | ManyClassModel,
         votes: Tensor | None,
     ) -> AdaptiveModel:
         """Solve one task (n, m), (n, l) by what held-out samples say."""
@@ -160,8 +163,7 @@ class AdaptiveRule(Rectifier):
         fresh = best.labels.take(torch.ones(len(mask), dtype=torch.bool))  # nothing estimated yet
         found = infer_with_kernel(kernel, replace(fresh), present)  # type: ignore[type-var]
         weights = best.weights
-        assert means.left_out is not None
-        log_means = means.left_out.to(found.scores).clamp_min(_LEAST).log()
+        log_means = by_class_means(means, embeddings).to(found.scores).clamp_min(_LEAST).log()
         logits = weights.kernel * (found.scores + found.bias) + weights.means * log_means
         raw = class_probability(logits, present).mean(dim=0)
         prior = found.labels.prior(found.frequency, weights.doubt)
@@ -180,8 +182,11 @@ class AdaptiveRule(Rectifier):
         joint = prior * probability / found.frequency.clamp_min(_LEAST)
         shares = joint / joint.sum(dim=-1, keepdim=True).clamp_min(_LEAST)
         shift = torch.where(present, (found.frequency / raw.clamp_min(_LEAST)).log(), 0)
+        confidence = (shares * mask).to(means.prototypes)
         return AdaptiveModel(
-            confidence=(shares * mask).to(means.confidence),
+            confidence=confidence
+            if isinstance(means, ClassModel)
+            else on_entries(confidence, means.confidence),
             posterior=shares,
             prototypes=means.prototypes,
             present=means.present,
@@ -205,19 +210,33 @@ class AdaptiveRule(Rectifier):
         """Log-probabilities of held-out samples by class means of the others, (h, l)."""
         seen = torch.ones(len(mask), dtype=torch.bool)
         seen[held] = False
-        part = infer_labels(
-            embeddings[seen], mask[seen], self._means_rule, None if votes is None else votes[seen]
-        )
+        observed = Observed(mask[seen], None if votes is None else votes[seen])
+        part = self._means_rule.fit(embeddings[seen], observed)
         return part.predict_proba(embeddings[held]).double().clamp_min(_LEAST).log()
 
     def fit_many(self, embeddings: np.ndarray, observed: Observed) -> Fitted:
-        """Infer the labels of many samples, entry by entry."""
-        return self._means_rule.fit_many(embeddings, observed)
+        """Infer the labels of many samples, their class means entry by entry."""
+        means = self._means_rule.fit_many(embeddings, observed)
+        if not self._has_kernel(observed) or self.held_out is False:
+            return means
+        mask = observed.mask()
+        labels = label_models(observed, mask, observed.prior())
+        assert isinstance(means, ManyClassModel)
+        return self._fit_checked(to_tensor(embeddings), mask, labels, means, None)
+
+    def _has_kernel(self, observed: Observed) -> bool:
+        n, n_classes = observed.n_samples, observed.n_classes
+        return n <= MOST_SAMPLES and n * n_classes <= MOST_ENTRIES and not observed.n_unlabeled
+
+    def check(self, observed: Observed) -> None:
+        """Raise when this cannot take what was observed; a kernel takes votes of many samples."""
+        if not self._has_kernel(observed) or self.held_out is False:
+            super().check(observed)
 
     def restore(self, stored: StoredState) -> Fitted:
         """Read the class means and the kernel of a model file."""
         means = restore_class_model(stored)
-        if "kernel.basis" not in stored.tensors or not isinstance(means, ClassModel):
+        if "kernel.basis" not in stored.tensors:
             return means
         return restore_adaptive(stored, means)
 
@@ -259,7 +278,10 @@ class BestFit:
 def best_fit(
     embeddings: Tensor, labels: list[LabelModel], present: Tensor, by_means: Tensor
 ) -> BestFit:
-    """Choose the label model with the usual kernel, then the kernel with that model."""
+    """Choose the label model with the usual kernel, then the kernel with that model.
+
+    With many samples, which are held out only once, the kernel is the usual one.
+    """
 
     def trial(model: LabelModel, width: float, ridge: float) -> BestFit:
         held = kernel_held_out(embeddings, model, present, width, ridge)
@@ -271,7 +293,8 @@ def best_fit(
         return fit.weights.gain
 
     best = max((trial(model, *KERNELS[0]) for model in labels), key=gain)
-    others = [trial(best.labels, *kernel) for kernel in KERNELS[1:]]
+    few = len(embeddings) <= MOST_IN_FOLDS
+    others = [trial(best.labels, *kernel) for kernel in KERNELS[1:] if few]
     return max([best, *others], key=gain)
 
 
@@ -305,6 +328,20 @@ def set_models(
     if certain is None:
         certain = torch.zeros(len(mask), dtype=torch.bool)
     return [SetOdds(weight, certain), EvenSets(weight, certain)]
+
+
+def by_class_means(means: ClassModel | ManyClassModel, embeddings: Tensor) -> Tensor:
+    """Probabilities of the training samples by class means (n, l), without the sample if few."""
+    if isinstance(means, ClassModel) and means.left_out is not None:
+        return means.left_out
+    return torch.cat([means.predict_proba(part) for part in embeddings.split(_ROWS_AT_ONCE)])
+
+
+def on_entries(dense: Tensor, pattern: sparse.csr_array) -> sparse.csr_array:
+    """Return the values of a dense (n, l) where a sparse matrix has entries."""
+    rows = np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr))
+    values = dense.numpy()[rows, pattern.indices]
+    return sparse.csr_array((values, pattern.indices, pattern.indptr), shape=pattern.shape)
 
 
 def check_of(best: BestFit, rows: Tensor, mask: Tensor, by_means: Tensor, present: Tensor) -> Check:

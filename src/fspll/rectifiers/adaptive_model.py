@@ -14,7 +14,7 @@ from torch import Tensor
 
 from fspll._common.stored_arrays import FLOATS, require
 from fspll.rectifiers.base import Fitted, StoredState
-from fspll.rectifiers.class_model import ClassModel
+from fspll.rectifiers.class_model import ClassModel, ManyClassModel
 from fspll.rectifiers.held_out import Check
 from fspll.rectifiers.kernel import KernelRidge, kernel_scores
 
@@ -22,6 +22,7 @@ from fspll.rectifiers.kernel import KernelRidge, kernel_scores
 HALF = 0.5  # weight of the kernel for new samples, where nothing was held out
 SHARPNESSES = (4.0, 6.0, 8.0, 10.0, 12.0, 16.0, 20.0)
 _LEAST = 1e-12
+_AT_ONCE = 1 << 12  # queries
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -30,7 +31,7 @@ class AdaptiveModel(Fitted):
 
     Attributes
     ----------
-    means : ClassModel
+    means : ClassModel or ManyClassModel
     basis, center, reach, dual : Tensor
         Of the kernel, see :class:`fspll.rectifiers.kernel.KernelRidge`.
     kernel_weight, means_weight : Tensor of shape (..., 1, 1)
@@ -44,7 +45,7 @@ class AdaptiveModel(Fitted):
         of their judgments' likelihood.
     """
 
-    means: ClassModel
+    means: ClassModel | ManyClassModel
     basis: Tensor
     center: Tensor
     reach: Tensor
@@ -66,6 +67,15 @@ class AdaptiveModel(Fitted):
         allowed = self.means.has_support.to(queries.device).unsqueeze(-2)
         allowed = allowed | (self.kernel_weight > 0) & self.present.unsqueeze(-2)
         return logits.masked_fill(~allowed, -torch.inf).softmax(dim=-1).to(by_means)
+
+    def most_probable(self, queries: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the most probable class of each query, by column, and its probability."""
+        parts = [self.predict_proba(part).max(dim=-1) for part in queries.split(_AT_ONCE, dim=-2)]
+        best, probability = (
+            torch.cat(one, dim=-1)
+            for one in zip(*((p.indices, p.values) for p in parts), strict=True)
+        )
+        return best, probability
 
     def attributes(self) -> dict[str, Any]:
         """Return what a classifier shows of the model."""
@@ -152,7 +162,7 @@ def joined(parts: list[AdaptiveModel], shape: torch.Size) -> AdaptiveModel:
     return AdaptiveModel(**{name: join([getattr(one, name) for one in parts]) for name in names})
 
 
-def restore_adaptive(stored: StoredState, means: ClassModel) -> AdaptiveModel:
+def restore_adaptive(stored: StoredState, means: Any) -> AdaptiveModel:
     """Read a model file; what does not fit together is refused."""
     kernel = {name: stored.tensors[f"kernel.{name}"] for name in _KERNEL_TENSORS}
     n_classes, width = stored.candidates.n_classes, means.prototypes.shape[-1]

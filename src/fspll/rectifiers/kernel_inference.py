@@ -27,6 +27,7 @@ ROUNDS = 25
 FIRST_SHARPNESS, SHARPNESS_RANGE = 12.0, (0.5, 64.0)
 _STEP = 0.25  # by which the logarithm of the sharpness changes in one of the first rounds, at most
 _LATE_STEP = 0.1
+_SETTLED = 2e-3  # mean change of a sample's shares, below which the rounds end
 _PSEUDO = 0.5  # samples that every class has beside those that are believed to be its own
 _LEAST = 1e-6
 
@@ -87,11 +88,13 @@ def infer_with_kernel(kernel: KernelRidge, labels: LabelModel, present: Tensor) 
         probability = class_probability(sharpness * scores + bias, present)
         joint = labels.prior(frequency) * probability / frequency.clamp_min(_LEAST / n)
         total = joint.sum(dim=-1, keepdim=True).clamp_min(_LEAST)
-        shares = joint / joint.sum(dim=-1, keepdim=True).clamp_min(1e-300)
+        before, shares = shares, joint / joint.sum(dim=-1, keepdim=True).clamp_min(1e-300)
         slope = ((shares - probability) * scores).sum(dim=-1).mean() * sharpness
         limit = _STEP if turn < ROUNDS // 2 else _LATE_STEP
         sharpness = (sharpness * (4 * slope).clamp(-limit, limit).exp()).clamp(*SHARPNESS_RANGE)
         labels.update(shares)
+        if float((shares - before).abs().sum(dim=-1).mean()) < _SETTLED:
+            break
     return KernelLabels(
         shares=shares,
         scores=scores,
