@@ -236,7 +236,7 @@ TABLE = {
     # FsPLLRule.
     "unknown rectifier": (
         two_rows(["a", "b"], rectifier="magic"),
-        "there is no rectifier 'magic'; known are evidence, fspll, none",
+        "there is no rectifier 'magic'; known are adaptive, evidence, fspll, none",
     ),
     "negative neighbors": (
         two_rows(["a", "b"], n_neighbors=-3),

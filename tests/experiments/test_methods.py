@@ -102,7 +102,8 @@ def test_a_batch_against_task_by_task(features, name, metric, n_shot):
 @pytest.mark.parametrize(
     ("name", "parameters"),
     [
-        ("Evidence", {}),
+        ("adaptive", {}),
+        ("Evidence", {"rectifier": "evidence"}),
         ("FsPLL", {"rectifier": "fspll"}),
         ("FsPLL-nM", {"rectifier": "fspll", "manifold_weight": 0.0}),
         ("PN", {"rectifier": "none"}),

@@ -72,8 +72,9 @@ def demo(
         "Share of new drawings recognized, ± the 95% interval of the mean. Each sample carries\n"
         "that many candidate labels, one of them right. PN averages over all of them, FsPLL-nM\n"
         "weights them by distance, FsPLL by the neighbors too (the paper's rule); Evidence, the\n"
-        "default, intersects the candidate sets of neighbors and gives each label to one group\n"
-        "only. The network never saw a true label: it was trained on candidate sets as well.",
+        "class means of the default, intersects the candidate sets of neighbors and gives each\n"
+        "label to one group only. The network never saw a true label: it was trained on candidate\n"
+        "sets as well.",
         soft_wrap=True,
     )
     if folder is not None:

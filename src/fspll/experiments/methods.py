@@ -32,7 +32,6 @@ from fspll.embeddings.inputs import image_tensor
 from fspll.embeddings.networks.conv4 import Conv4Classifier
 from fspll.experiments.statistics import calibration_error
 from fspll.metalearning.adaptation import solve_task
-from fspll.rectifiers.adaptive import AdaptiveRule
 from fspll.rectifiers.base import Rectifier
 from fspll.rectifiers.evidence import EvidenceRule
 from fspll.rectifiers.paper import EqualWeights, FsPLLRule
@@ -331,7 +330,6 @@ METHODS: Registry[Method] = Registry(
         "FsPLL-nM": Prototypes("FsPLL-nM", FsPLLRule(manifold_weight=0.0)),
         "FsPLL": Prototypes("FsPLL", FsPLLRule()),
         "Evidence": Prototypes("Evidence", EvidenceRule()),
-        "Adaptive": Prototypes("Adaptive", AdaptiveRule()),
         "MAML": Maml(),
         "ceiling": Ceiling(),
     },
