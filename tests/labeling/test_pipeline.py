@@ -13,6 +13,7 @@ from fspll.candidates import corrupt
 from fspll.embeddings import InputSpec, build_network, save_checkpoint
 from fspll.labeling import label
 from fspll.rectifiers import EqualWeights
+from fspll.rectifiers.adaptive import AdaptiveRule
 
 LETTERS = np.repeat(list("abcd"), 5)
 
@@ -53,7 +54,7 @@ def test_vectors_with_sets(blobs):
     found = label((X, sets))
     assert found.labels.tolist() == LETTERS.tolist()
     assert found.names[3] == "row 3"
-    direct = FsPLLClassifier().fit(X, sets)
+    direct = FsPLLClassifier(rectifier=AdaptiveRule(held_out=True)).fit(X, sets)
     np.testing.assert_array_equal(found.confidence, direct.confidence_.max(axis=1))
     ordered = np.sort(direct.confidence_, axis=1)
     np.testing.assert_allclose(found.margin, ordered[:, -1] - ordered[:, -2])

@@ -171,4 +171,9 @@ def test_a_mislabeled_sample_is_found_and_listed_for_review():
     mask[5] = [False, True, False]
     found = label((X, mask))
     assert [(one.index, one.kind) for one in found.undecided] == [(5, "contradiction")]
+    assert [one.index for one in found.review] == [5]
+    assert found.review[0].gain == pytest.approx(1 - found.confidence[5])
+    # Where nothing is held out, what the answer gains cannot be computed.
+    found = label((X, mask), rectifier="evidence")
+    assert [(one.index, one.kind) for one in found.undecided] == [(5, "contradiction")]
     assert [(one.index, one.gain) for one in found.review] == [(5, 0.0)]

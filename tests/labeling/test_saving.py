@@ -32,7 +32,8 @@ def test_what_is_written(found, tmp_path):
     names = sorted(path.name for path in out.iterdir())
     assert names == ["labels.csv", "model.fspll", "report.html", "review.csv"]
     header, *body = rows(out / "labels.csv")
-    assert header == ["sample", "label", "confidence", "runner_up", "margin", "candidates"]
+    names = ["sample", "label", "confidence", "runner_up", "margin", "candidates", "outside"]
+    assert header == names
     assert len(body) == 5
     assert rows(out / "review.csv")[0][:2] == ["sample", "answer"]
     assert load_model(out).predict([[0.05], [5.0]]).tolist() == ["=1+1", "b|c"]
@@ -65,6 +66,14 @@ def test_an_earlier_result_is_replaced_and_answers_are_kept(found, annotate, tmp
     assert read_answers(tmp_path / "answers.csv") == {"s0": "b"}
     assert rows(tmp_path / "labels.csv")[1][:2] == ["s0", "b"]
     assert (tmp_path / "mine.txt").read_text() == "notes"
+
+
+def test_results_of_versions_without_the_column_outside_are_replaced_too(found, tmp_path):
+    found.save(tmp_path)
+    lines = rows(tmp_path / "labels.csv")
+    (tmp_path / "labels.csv").write_text("\n".join(",".join(line[:-1]) for line in lines))
+    found.save(tmp_path)
+    assert rows(tmp_path / "labels.csv") == lines
 
 
 def test_other_things_are_not_written_over(found, tmp_path):

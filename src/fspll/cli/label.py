@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from fspll._common.errors import InputError
-from fspll._common.words import percent
+from fspll._common.words import counted, percent
 from fspll.cli.console import encoding_bar, err, out, with_option_names
 
 if TYPE_CHECKING:
@@ -53,6 +53,9 @@ def label(
     method: str | None = typer.Option(
         None,
         help="A baseline in the rectifier's place: PL-AGGD, Majority-Vote, Dawid-Skene, ...",
+    ),
+    outside: bool = typer.Option(
+        False, "--outside", help="Give labels outside the candidates where they are likelier."
     ),
     balanced: bool = typer.Option(False, help="All classes are about equally frequent."),
     standardize: bool = typer.Option(False, help="Bring features to one scale first."),
@@ -97,6 +100,7 @@ def label(
             rectifier=rectifier,
             method=method,
             answers=answered,
+            outside=outside,
             skip_bad=skip_bad,
             standardize=standardize,
             class_balance=balanced,
@@ -129,20 +133,27 @@ def gather_answers(paths: list[Path], folder: Path) -> tuple[dict[str, str], str
 
 
 def _show(result: Labeling, folder: Path, note: str | None, command: Any) -> None:
+    from fspll.labeling.wording import check_sentence, expectation, separation_warning
+
     n, open_labels = len(result), int((result.confidence < 0.9).sum())
     classes = "1 class" if len(result.classes) == 1 else f"{len(result.classes)} classes"
     line = f"{n} sample{'s' * (n != 1)}, {classes}"
     if result.answers:
         line += f", {len(result.answers)} answered by a person"
     out.print(line, soft_wrap=True)
-    share = percent(result.expected_accuracy)
-    level = f"expect {share} of the labels to be right"
-    if not result.calibrated:  # scores order labels, but do not say how many are right
-        level = f"mean score of the labels: {share}"
     line = f"{n - open_labels} are at least 90% sure, {open_labels} are not"
-    out.print(f"{level}; {line}", soft_wrap=True)
+    out.print(f"{escape(expectation(result))}; {line}", soft_wrap=True)
+    if result.outside.any():
+        count = counted(int(result.outside.sum()), "label is", "labels are")
+        out.print(f"{count} outside the candidates of the sample", soft_wrap=True)
+    checked = check_sentence(result)
+    if checked:
+        out.print(escape(checked), soft_wrap=True)
     if result.annotators:
         out.print(_agreement(result), soft_wrap=True)
+    warning = separation_warning(result)
+    if warning:
+        err.print(f"[yellow]warning:[/] {escape(warning)}", soft_wrap=True)
     for one in [*result.notes, *([note] if note else [])]:
         err.print(f"[yellow]note:[/] {escape(with_option_names(one, command))}", soft_wrap=True)
     if result.review:

@@ -25,7 +25,12 @@ from fspll.classifier import FsPLLClassifier
 from fspll.embeddings.pictures import is_pil_image
 from fspll.labeling.answering import apply_answers
 from fspll.labeling.baseline_model import BaselineModel
-from fspll.labeling.ranking import likeliest_first, on_candidates, two_likeliest
+from fspll.labeling.ranking import (
+    add_most_probable,
+    likeliest_first,
+    on_candidates,
+    two_likeliest,
+)
 from fspll.labeling.reasons import find_undecided
 from fspll.labeling.result import Annotator, Labeling, Rounds
 from fspll.labeling.review import Groups, choose_questions, questions_of
@@ -34,6 +39,7 @@ from fspll.rectifiers.base import Rectifier, is_large
 from fspll.rectifiers.registry import DEFAULT
 
 MOST_ENTRIES = 1 << 24  # of (sample, sample) or (sample, class), up to which a trace is kept
+_MAINLY = 0.5  # weight of the class means from which their groups explain the labels
 _UNEVEN = 100.0  # factor between the scales of features from which a note is made
 
 
@@ -45,6 +51,7 @@ def label(
     rectifier: str | Rectifier = "adaptive",
     method: str | None = None,
     answers: Mapping[str, Any] | None = None,
+    outside: bool = False,
     skip_bad: bool = False,
     standardize: bool = False,
     class_balance: bool = False,
@@ -73,6 +80,9 @@ def label(
         "PL-AGGD", "Majority-Vote", "Dawid-Skene" or "CROWDLAB". Its confidences are scores.
     answers : mapping of sample to label, optional
         What a person said; see :func:`fspll.annotations.read_answers`.
+    outside : bool, default=False
+        Give a label outside the candidate set where it is the most probable class. That takes a
+        rectifier that holds samples out, as "adaptive" does from 20 samples on.
     skip_bad : bool, default=False
         Leave out samples that cannot be read, instead of raising an error that names them.
     standardize : bool, default=False
@@ -105,6 +115,10 @@ def label(
         if rectifier != DEFAULT or class_balance:
             name = "class_balance" if class_balance else "rectifier"
             raise InputError(f"{name} is of no use beside method={method!r}; give one of them")
+        if outside:
+            raise InputError(
+                f"outside=True does not go with method={method!r}, which chooses candidates"
+            )
         classifier = rule = BaselineModel(method, device=device)
     choose_device(device)
     answers = dict(answers or {})
@@ -136,7 +150,14 @@ def label(
             trace=n * max(n, n_classes) <= MOST_ENTRIES,
         )
     classifier.embedding = made.encoder  # fitted on features; new samples are encoded first
-    found = _result(annotations, observed, answered, classifier, made, notes + _notes(made))
+    notes += _notes(made)
+    posterior = _posterior(classifier)
+    if outside and posterior is None:
+        notes.append(
+            "outside=True had no effect: too few or too many samples, or another rectifier than "
+            "'adaptive', so that labels outside the candidates have no probability"
+        )
+    found = _result(annotations, observed, answered, classifier, made, notes, posterior, outside)
     return replace(found, annotators=_annotators(annotations, classes, found.labels))
 
 
@@ -248,13 +269,21 @@ def _result(
     classifier: FsPLLClassifier | BaselineModel,
     made: Prepared,
     notes: list[str],
+    posterior: np.ndarray | None,
+    outside: bool,
 ) -> Labeling:
     candidates = classifier.candidates_
     probabilities = on_candidates(classifier.confidence_, candidates)
+    missing = np.zeros(len(candidates))
+    if posterior is not None:
+        inside = np.asarray(probabilities.sum(axis=1)).ravel()
+        missing = np.where(answered, 0.0, (1 - inside).clip(0.0, 1.0))
+        if outside:
+            probabilities = add_most_probable(probabilities, posterior)
     top, second, confidence, margin = two_likeliest(probabilities)
     trace = classifier.trace_
     by_features = naming = groups = None
-    if trace is not None and trace.groups is not None:
+    if trace is not None and trace.groups is not None and _uses_class_means(classifier):
         by_features, naming = _array(trace.groups.by_features), _array(trace.groups.naming)
         groups = Groups(by_features, _array(trace.groups.member), _relative_prior(observed))
     undecided = find_undecided(
@@ -266,15 +295,16 @@ def _result(
         by_features,
         naming,
         answered,
+        posterior,
     )
     chosen = choose_questions(np.where(answered, 1.0, confidence), groups)
-    # A set that lacks its label is outside the model, which assumes that none does: last.
+    # Where nothing was held out, the model assumes that no set lacks its label: those come last.
     asked = {row for row, _, _ in chosen}
     after = chosen[-1][2] if chosen else float(confidence.mean())
     chosen += [
         (one.index, 0.0, after)
         for one in undecided
-        if one.kind == "contradiction" and one.index not in asked
+        if posterior is None and one.kind == "contradiction" and one.index not in asked
     ]
     classes = candidates.classes
     ordered = [likeliest_first(probabilities, classes, row) for row, _, _ in chosen]
@@ -301,7 +331,24 @@ def _result(
         pictures=made.pictures,
         texts=kept.texts if made.pictures is None else None,
         observed=observed,
+        missing=missing,
+        outside=~np.asarray(candidates.matrix[np.arange(len(top)), top]).ravel(),
+        check=getattr(classifier, "check_", None),
     )
+
+
+def _posterior(classifier: FsPLLClassifier | BaselineModel) -> np.ndarray | None:
+    """Return the probability of every class (n, l), where samples were held out."""
+    if isinstance(classifier, BaselineModel):
+        return None
+    found = getattr(classifier.model_, "posterior", None)
+    return None if found is None else _array(found)
+
+
+def _uses_class_means(classifier: FsPLLClassifier | BaselineModel) -> bool:
+    """Tell whether the labels are mainly those of the class means, whose groups a trace has."""
+    weight = getattr(getattr(classifier, "model_", None), "means_weight", None)
+    return weight is None or float(weight) >= _MAINLY
 
 
 def _annotators(

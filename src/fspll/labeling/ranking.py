@@ -27,6 +27,33 @@ def on_candidates(confidence: Any, candidates: Candidates) -> sparse.csr_array:
     return sparse.csr_array((values, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
+def add_most_probable(probabilities: sparse.csr_array, posterior: np.ndarray) -> sparse.csr_array:
+    """Add the most probable class of every sample to its candidates' entries.
+
+    Parameters
+    ----------
+    probabilities : sparse array of shape (n, l)
+        Of the candidates.
+    posterior : array of shape (n, l)
+        The probability of every class.
+    """
+    rows = np.arange(len(posterior))
+    best = posterior.argmax(axis=1)
+    inside = np.zeros(len(posterior), dtype=bool)
+    of_entry = np.repeat(rows, np.diff(probabilities.indptr))
+    inside[of_entry[probabilities.indices == best[of_entry]]] = True
+    more, column = rows[~inside], best[~inside]
+    found = sparse.csr_array(
+        (
+            np.concatenate([probabilities.data, posterior[more, column]]),
+            (np.concatenate([of_entry, more]), np.concatenate([probabilities.indices, column])),
+        ),
+        shape=probabilities.shape,
+    )
+    found.sort_indices()
+    return found
+
+
 def two_likeliest(
     probabilities: sparse.csr_array,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

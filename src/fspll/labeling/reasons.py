@@ -17,6 +17,7 @@ SURE = 0.9  # probability from which a label counts as settled
 FEW = 1.5  # samples that a class is expected to have, below which it has too few
 # A set lacks its label about as often as this: what its features make less likely contradicts it.
 UNLIKELY = 0.01
+MISSING = 0.5  # probability that none of the candidates is right, above which a set is contradicted
 _SHOWN = 6
 
 
@@ -30,9 +31,9 @@ class Undecided:
         Its row.
     kind : {"inseparable", "naming", "contradiction", "few", "between"}
         "inseparable": its labels always come together, so that no sample tells them apart.
-        "naming": the sets leave open which label its whole group carries. "contradiction": it lies
-        among samples of a label that is not among its candidates. "few": a label that it may have
-        has hardly a sample of its own. "between": it lies between two classes.
+        "naming": the sets leave open which label its whole group carries. "contradiction": its true
+        label is probably not among its candidates. "few": a label that it may have has hardly a
+        sample of its own. "between": it lies between two classes.
     reason : str
         The same in words, with the labels.
     labels : tuple of label
@@ -54,6 +55,7 @@ def find_undecided(
     by_features: np.ndarray | None,
     naming: np.ndarray | None,
     answered: np.ndarray,
+    posterior: np.ndarray | None = None,
 ) -> list[Undecided]:
     """Explain every label that is less than :data:`SURE`, and every contradiction.
 
@@ -71,9 +73,24 @@ def find_undecided(
         Probability that a group carries a label.
     answered : bool array of shape (n,)
         What a person has settled needs no reason.
+    posterior : array of shape (n, l), optional
+        The probability of every class, also outside the sets, where held-out samples tell it. Then
+        a set is contradicted if none of its labels is right with more than :data:`MISSING`;
+        otherwise if the class means make all of them less likely than :data:`UNLIKELY`.
     """
     inseparable = _inseparable(candidates)
-    looks_like, contradicts = _contradictions(candidates, by_features, naming)
+    if posterior is None:
+        looks_like, contradicts = _contradictions(candidates, by_features, naming)
+        rival = second
+    else:
+        outside = np.where(candidates.mask, 0.0, posterior)
+        looks_like, contradicts = outside.argmax(axis=1), outside.sum(axis=1) > MISSING
+        rows = np.arange(len(outside))
+        others = outside.copy()
+        others[rows, top] = 0.0  # a label outside the set may be the one that was given
+        best = others.argmax(axis=1)
+        likelier = others[rows, best] > np.where(second < 0, 0.0, posterior[rows, second])
+        rival = np.where(likelier, best, second)
     found = []
     for row in np.flatnonzero(~answered & (contradicts | (confidence < SURE))).tolist():
         if contradicts[row]:
@@ -81,11 +98,11 @@ def find_undecided(
         else:
             group = -1 if by_features is None else int(by_features[row].argmax())
             names = None if naming is None else naming[group]
-            found.append(
-                _reason(
-                    row, candidates, int(top[row]), int(second[row]), inseparable, names, label_mass
-                )
-            )
+            pair = int(top[row]), int(rival[row])
+            if rival[row] != second[row] or rival[row] < 0:
+                found.append(_doubted(row, candidates, *pair))
+            else:
+                found.append(_reason(row, candidates, *pair, inseparable, names, label_mass))
     return found
 
 
@@ -114,6 +131,16 @@ def _contradiction(row: int, candidates: Candidates, looks_like: int) -> Undecid
     given = listed(labels, _SHOWN)
     reason = f"lies among samples of {label}, which is not among its candidates ({given})"
     return Undecided(row, "contradiction", reason, (label, *labels))
+
+
+def _doubted(row: int, candidates: Candidates, top: int, rival: int) -> Undecided:
+    """Explain a label whose rival, if there is any, is not among the candidates."""
+    label = candidates.classes[top].item()
+    if rival < 0:
+        return Undecided(row, "between", f"{label} is its only candidate, but not sure", (label,))
+    other = candidates.classes[rival].item()
+    reason = f"lies between {label} and {other}, which is not among its candidates"
+    return Undecided(row, "between", reason, (label, other))
 
 
 def _reason(

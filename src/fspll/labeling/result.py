@@ -20,6 +20,7 @@ from fspll.labeling.baseline_model import BaselineModel
 from fspll.labeling.reasons import Undecided
 from fspll.labeling.review import Question
 from fspll.rectifiers.base import Trace
+from fspll.rectifiers.held_out import Check
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,20 +80,26 @@ class Labeling:
     classes : ndarray of shape (l,)
         The labels that occur, as ``candidates.classes``.
     labels : ndarray of shape (n,)
-        The likeliest candidate of every sample.
+        The likeliest candidate of every sample; or, with ``outside=True``, the most probable class.
     confidence : ndarray of shape (n,)
         The probability that this label is right, where the rectifier is ``calibrated``; otherwise
-        a score. Those of "evidence" were measured calibrated on few-shot tasks of Omniglot and of
-        photos, with evenly drawn candidate sets that contain the truth (docs/beyond.md); on the
-        labels of a real crowd they were too sure.
+        a score. It holds under the condition that :func:`fspll.labeling.wording.condition` names:
+        candidate sets alone cannot show mistakes that people make again and again.
     runner_up : tuple of label or None
-        The second likeliest candidate; None where there is only one.
+        The second likeliest of the labels in ``probabilities``; None where there is only one.
     margin : ndarray of shape (n,)
         Probability of the label less that of the runner-up.
     candidates : Candidates
         The sets that were used: those of the annotators, with the answers in their place.
     probabilities : sparse array of shape (n, l)
-        The probability of every candidate.
+        The probability of every candidate, and of the label where it is outside the set. Rows sum
+        to less than one where a set may lack its true label.
+    missing : ndarray of shape (n,)
+        The probability that none of the candidates is right; zeros where it is not known.
+    outside : bool ndarray of shape (n,)
+        Labels that are not among the candidates of their sample.
+    check : Check or None
+        What samples that were held out say about the labels, without any true label.
     features : array of shape (n, m)
         What the encoder made of the samples.
     classifier : FsPLLClassifier or BaselineModel
@@ -148,6 +155,9 @@ class Labeling:
     texts: tuple[str, ...] | None = None
     observed: Observed | None = None
     annotators: list[Annotator] = field(default_factory=list)
+    missing: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    outside: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    check: Check | None = None
 
     def __len__(self) -> int:
         return len(self.names)

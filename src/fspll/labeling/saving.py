@@ -24,7 +24,16 @@ LABELS, REVIEW, ANSWERS, ANNOTATORS, MODEL, REPORT = (
     "model.fspll",
     "report.html",
 )
-LABEL_COLUMNS = ("sample", "label", "confidence", "runner_up", "margin", "candidates")
+LABEL_COLUMNS = (
+    "sample",
+    "label",
+    "confidence",
+    "runner_up",
+    "margin",
+    "candidates",
+    "outside",
+)
+_EARLIER_COLUMNS = LABEL_COLUMNS[:-1]  # of results of versions before the column ``outside``
 ANNOTATOR_COLUMNS = ("annotator", "judgments", "agreed", "agreement")
 REVIEW_COLUMNS = (
     "sample",
@@ -75,7 +84,8 @@ def is_result(folder: Path) -> bool:
             header = next(csv.reader(file), [])
     except (OSError, ValueError, csv.Error):
         return False
-    return tuple(header) == LABEL_COLUMNS and (folder / MODEL).is_file()
+    known = tuple(header) in (LABEL_COLUMNS, _EARLIER_COLUMNS)
+    return known and (folder / MODEL).is_file()
 
 
 def _label_rows(labeling: Labeling) -> Iterator[Sequence[Any]]:
@@ -87,6 +97,7 @@ def _label_rows(labeling: Labeling) -> Iterator[Sequence[Any]]:
         labeling.runner_up,
         (f"{one:.4f}" for one in labeling.margin),
         join_candidates(sets),
+        ("yes" if one else None for one in labeling.outside),
         strict=True,
     )
 

@@ -350,11 +350,15 @@ def check_of(best: BestFit, rows: Tensor, mask: Tensor, by_means: Tensor, presen
     logits = weights.kernel * best.scores + weights.means * by_means
     probability, top = matched(logits, best.frequency, present).max(dim=-1)
     sets = mask[rows].double()
-    others = (sets.sum(dim=-1) - 1) / max(1, int(present.sum()) - 1)
+    sizes, n_others = sets.sum(dim=-1), max(1, int(present.sum()) - 1)
+    expected = probability + (1 - probability) * (sizes - 1) / n_others
+    if isinstance(best.labels, EvenSets):  # whose doubt is the share of sets without the truth
+        lacking = (1 - probability) * sizes / n_others
+        expected = (1 - weights.doubt) * expected + weights.doubt * lacking
     return Check(
         n_samples=len(rows),
         hits=float(sets.gather(1, top.unsqueeze(1)).mean()),
-        expected=float((probability + (1 - probability) * others).mean()),
+        expected=float(expected.mean()),
         chance=float(sets.mean(dim=-1).mean() * mask.shape[1] / int(present.sum())),
         commonest=float(sets.mean(dim=0).max()),
         gain=weights.gain,

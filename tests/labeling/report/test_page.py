@@ -77,7 +77,7 @@ def clouds(n=60, n_classes=3, m=4, seed=0, apart=6.0):
 
 @pytest.fixture(scope="module")
 def found():
-    X, sets = clouds(apart=1.3)
+    X, sets = clouds(apart=2.0)
     X[0] = X[::3].mean(axis=0) + 1.5 * (X[::3].mean(axis=0) - X.mean(axis=0))
     sets[0] = {"c1", "c2"}  # lies with c0, far from the others
     return label(annotate(sets, features=X))
@@ -92,7 +92,9 @@ def test_the_page_says_what_was_found(found, tmp_path):
     page = written(found, tmp_path)
     assert "60 samples got one label each, out of 3 labels in all." in page.words
     right = float(found.confidence.sum())
-    assert f"Expect about {right:,.1f} of the 60 labels to be right." in page.words
+    assert f"Expect about {right:,.1f} of the 60 labels to be right (about 2% of the" in page.words
+    assert "Check without true labels: of 60 held-out samples 95% had their most" in page.words
+    assert not page.all("p", **{"class": "warn"})
     assert "1 contradicts its candidates" in page.words
     assert "Lies among samples of c0, which is not among its candidates (c1, c2)" in page.words
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
@@ -107,7 +109,30 @@ def test_the_page_says_what_was_found(found, tmp_path):
 def test_labels_that_are_sure_are_said_to_be(tmp_path):
     X, sets = clouds(30, apart=20.0)
     words = written(label(annotate(sets, features=X)), tmp_path).words
-    assert re.search(r"Expect (practically )?all of the 30 labels to be right\. No sample", words)
+    expected = r"Expect (practically )?all of the 30 labels to be right if every candidate set"
+    assert re.search(expected + r" contains its true label\. No sample", words)
+
+
+def test_features_that_tell_nothing_are_warned_of(tmp_path):
+    X, sets = clouds(60)
+    noise = np.random.default_rng(1).normal(size=X.shape)
+    result = label(annotate(sets, features=noise))
+    page = written(result, tmp_path)
+    assert page.all("p", **{"class": "warn"}) == [{"class": "warn"}]
+    assert "do not separate your labels: are these the right features?" in page.words
+    result = label(annotate(sets, texts=("word",) * 60), encoder=Drawn(noise))
+    words = written(result, tmp_path).words
+    assert "do not separate your labels: is `Drawn` the right encoder?" in words
+
+
+class Drawn:
+    """An encoder that looks at nothing."""
+
+    def __init__(self, features):
+        self.features = features
+
+    def encode(self, texts):
+        return self.features[: len(texts)]
 
 
 def test_nothing_is_asked_of_the_web(found, tmp_path):

@@ -23,6 +23,7 @@ from fspll.labeling.report.map2d import chosen_columns, draw_map
 from fspll.labeling.report.undecided import in_order, in_words, show_undecided
 from fspll.labeling.result import Labeling
 from fspll.labeling.review import Question
+from fspll.labeling.wording import check_sentence, condition, separation_warning
 
 MOST_CLASSES = 400  # lines of the table of classes
 MOST_ANNOTATORS = 100  # lines of the table of annotators
@@ -69,7 +70,8 @@ def write_report(
         sure=f"{SURE:.0%}",
         lead=_lead(result),
         figures=_figures(result),
-        warning=_warning(result),
+        check=check_sentence(result),
+        warnings=[one for one in (separation_warning(result), _warning(result)) if one],
         notes=result.notes,
         unreadable=result.unreadable,
         questions=_questions(result, pictures),
@@ -98,12 +100,17 @@ def _lead(result: Labeling) -> str:
         else f"{counted(n, 'sample')} and one label: there was nothing to decide."
     ]
     if result.calibrated:
-        said.append(f"Expect {_about_right(result)} of the {n:,} labels to be right.")
+        on = condition(result)
+        right = f"Expect {_about_right(result)} of the {n:,} labels to be right"
+        said.append(f"{right}{on and ' ' + on}.")
     else:
         said.append(
             f"The rule '{result.rectifier}' gives scores, not probabilities: they put labels in "
             f"order, but do not say how many are right."
         )
+    if result.outside.any():
+        count = counted(int(result.outside.sum()), "label is", "labels are")
+        said.append(f"{count} outside the candidates of the sample.")
     if not result.undecided:
         said.append("No sample needs a look.")
         return " ".join(said)
@@ -138,8 +145,8 @@ def _figures(result: Labeling) -> list[tuple[str, str]]:
 
 def _warning(result: Labeling) -> str | None:
     count = sum(one.kind == "contradiction" for one in result.undecided)
-    if not count or not result.calibrated:
-        return None
+    if not count or not result.calibrated or result.check is not None:
+        return None  # a check counts missing labels in
     return (
         f"These figures assume that every candidate set contains the true label. "
         f"{counted(count, 'sample looks', 'samples look')} as if the true label were missing from "
@@ -172,7 +179,7 @@ def _questions(result: Labeling, pictures: Sequence[Path] | None) -> list[dict[s
 
 
 def _gained(one: Question) -> str:
-    if one.gain == 0:
+    if one.gain == 0:  # a contradiction, where nothing was held out
         return "What it gains cannot be computed: the true label may be outside the set."
     gain = f"{one.gain:.1f}" if one.gain >= 0.05 else "under 0.1"
     then = f"; {percent(one.right_after)} right then" if one.right_after else ""

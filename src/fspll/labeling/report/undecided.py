@@ -17,7 +17,7 @@ _KINDS = {
         "Samples that contradict their candidates",
         "They lie among samples of a label that nobody gave them. Either the true label is missing "
         "from their set, or the encoder sees something else than people do. Look at each: an "
-        "answer outside the candidates is accepted. (The label given is still one of the set.)",
+        "answer outside the candidates is accepted.",
     ),
     "inseparable": (
         ("has labels that always come together", "have labels that always come together"),
@@ -70,6 +70,8 @@ def show_undecided(result: Labeling) -> list[dict[str, Any]]:
         _, title, advice = _KINDS.get(kind, ((), kind, ""))
         reasons = _reasons(result, by_kind[kind])
         count = len(by_kind[kind])
+        if kind == "contradiction" and not result.outside.any():
+            advice += " (The label given is still one of the set.)"
         shown.append({"title": title, "advice": advice, "count": count, "reasons": reasons})
     return shown
 
