@@ -35,7 +35,7 @@ from fspll.labeling.reasons import find_undecided
 from fspll.labeling.result import Annotator, Labeling, Rounds
 from fspll.labeling.review import Groups, choose_questions, questions_of
 from fspll.labeling.samples import Prepared, prepare
-from fspll.rectifiers.base import Rectifier, is_large
+from fspll.rectifiers.base import Rectifier
 from fspll.rectifiers.registry import DEFAULT
 
 MOST_ENTRIES = 1 << 24  # of (sample, sample) or (sample, class), up to which a trace is kept
@@ -233,12 +233,21 @@ def _observe(
     if isinstance(rule, BaselineModel):
         uses_votes = rule.uses_judgments
     else:
-        uses_votes = rule.uses_votes and not is_large(*observed.shape)
+        uses_votes = rule.uses_votes and _accepts(rule, observed)
     if observed.votes is not None and not uses_votes:
         notes.append("the numbers of votes are not used here, only who may have which label")
         observed = replace(observed, votes=None)
     rule.check(observed)
     return observed, answered, notes
+
+
+def _accepts(rule: Rectifier, observed: Observed) -> bool:
+    """Tell whether a rectifier takes what was observed, so many samples included."""
+    try:
+        rule.check(observed)
+    except InputError:
+        return False
+    return True
 
 
 def _notes(made: Prepared) -> list[str]:
