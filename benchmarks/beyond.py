@@ -7,7 +7,8 @@
 
 RUN is a folder of `fspll train` (docs/beyond.md has the commands); FOLDER holds photos in
 miniImageNet's layout. The last compares the default rectifier with its class means alone
-("evidence") on the tasks of the other three, with the packaged network. Results go to results/beyond-*.json and .md.
+("evidence") on the tasks of the other three, with the packaged network. Results go to
+results/beyond-*.json and .md.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ Which of them counts how much, how candidate sets came about, and how often they
 decided by the likelihood of samples that were held out (:mod:`fspll.rectifiers.held_out`); the same
 samples calibrate the probabilities and show whether the features tell anything about the labels.
 
-With few samples and no sign of uneven labels nothing is held out, as too little could be learned:
+With few samples per class and no sign of uneven labels nothing is held out, as too little could be learned:
 labels are then those of the class means. New samples are classified by class means and kernel in
 equal parts.
 
@@ -51,7 +51,7 @@ from fspll.rectifiers.kernel_inference import class_probability, infer_with_kern
 from fspll.rectifiers.label_models import Annotators, EvenSets, LabelModel, SetOdds
 
 # Chosen on meta-training classes of photos, on Lost and on scikit-learn's digits; docs/real.md.
-MANY = 300  # samples from which held-out samples are asked in any case
+MANY, PER_CLASS = 300, 20  # samples, and per class, from which held-out samples are always asked
 UNEVEN = 1e-3  # p-value of equal label counts below which they are asked with fewer
 LEAST_CHECKED = 20  # samples, below which they are not asked
 MOST_SAMPLES, MOST_ENTRIES = 1 << 16, 1 << 24  # of samples, and samples x classes, for a kernel
@@ -140,7 +140,8 @@ class AdaptiveRule(Rectifier):
         n, n_labels = len(mask), int(mask.any(dim=0).sum())
         if n < LEAST_CHECKED or n_labels < 2 or self.held_out is False:
             return False
-        if self.held_out or n >= MANY or observed.judgments is not None:
+        many = n >= MANY and n >= PER_CLASS * n_labels
+        if self.held_out or many or observed.judgments is not None:
             return True
         return evenness(mask) < UNEVEN
 
