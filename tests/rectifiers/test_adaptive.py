@@ -174,8 +174,8 @@ def test_settled_samples_stay_certain(digits):
 
 
 def test_annotators_who_are_often_wrong_count_less(digits):
-    X, y = digits[0][:300], digits[1][:300]
     rng = np.random.default_rng(0)
+    X, y = digits[0][:300] + 2 * rng.normal(size=(300, 64)), digits[1][:300]
     rows, people, labels = [], [], []
     for person, share in enumerate([0.9, 0.9, 0.25, 0.25, 0.25]):
         wrong = rng.random(300) > share
@@ -189,8 +189,7 @@ def test_annotators_who_are_often_wrong_count_less(digits):
     clf = FsPLLClassifier().fit(X, mask, votes=votes, judgments=said)
     without = FsPLLClassifier().fit(X, mask, votes=votes)
     majority = (votes.toarray().argmax(1) == y).mean()
-    assert (clf.labels_ == y).mean() > 0.95
-    assert (clf.labels_ == y).mean() >= (without.labels_ == y).mean()
+    assert (clf.labels_ == y).mean() > (without.labels_ == y).mean() + 0.03
     assert (clf.labels_ == y).mean() > majority + 0.1
 
 

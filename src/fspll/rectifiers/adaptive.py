@@ -8,9 +8,9 @@ Which of them counts how much, how candidate sets came about, and how often they
 decided by the likelihood of samples that were held out (:mod:`fspll.rectifiers.held_out`); the same
 samples calibrate the probabilities and show whether the features tell anything about the labels.
 
-With few samples per class and no sign of uneven labels nothing is held out, as too little could be learned:
-labels are then those of the class means. New samples are classified by class means and kernel in
-equal parts.
+With few samples per class and no sign of uneven labels nothing is held out, as too little could be
+learned: labels are then those of the class means. New samples are classified by class means and
+kernel in equal parts.
 
 Shapes: B tasks, n samples, l classes, m features, q queries; ``...`` for leading batch dimensions.
 """
