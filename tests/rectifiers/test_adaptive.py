@@ -190,7 +190,7 @@ def test_annotators_who_are_often_wrong_count_less(digits):
     without = FsPLLClassifier().fit(X, mask, votes=votes)
     majority = (votes.toarray().argmax(1) == y).mean()
     assert (clf.labels_ == y).mean() > (without.labels_ == y).mean() + 0.03
-    assert (clf.labels_ == y).mean() > majority + 0.1
+    assert (clf.labels_ == y).mean() > majority + 0.05
 
 
 # -------------------------------------------------------------------- batches, classes and files
