@@ -118,12 +118,12 @@ class AdaptiveRule(Rectifier):
         model = few_samples_model(embeddings, means)
         if mask.ndim == 2:
             labels = label_models(observed, mask, votes)
-            if self._asks(mask, observed):
+            if self._asks(mask[None], observed)[0]:
                 return self._fit_checked(embeddings, mask, labels, means, votes)
             return model
         shape = mask.shape[:-2]
         flat = mask.reshape(-1, *mask.shape[-2:])
-        asked = [task for task in range(len(flat)) if self._asks(flat[task], observed)]
+        asked = np.flatnonzero(self._asks(flat, observed)).tolist()
         if not asked:
             return model
         e = embeddings.reshape(-1, *embeddings.shape[-2:])
@@ -135,15 +135,16 @@ class AdaptiveRule(Rectifier):
             parts[task] = self._fit_checked(e[task], flat[task], labels, part, of_task)
         return joined(parts, shape)
 
-    def _asks(self, mask: Tensor, observed: Observed) -> bool:
-        """Tell whether samples of a task (n, l) are held out."""
-        n, n_labels = len(mask), int(mask.any(dim=0).sum())
-        if n < LEAST_CHECKED or n_labels < 2 or self.held_out is False:
-            return False
-        many = n >= MANY and n >= PER_CLASS * n_labels
-        if self.held_out or many or observed.judgments is not None:
-            return True
-        return evenness(mask) < UNEVEN
+    def _asks(self, mask: Tensor, observed: Observed) -> np.ndarray:
+        """Tell of which tasks (B, n, l) samples are held out, (B,)."""
+        n = mask.shape[-2]
+        n_labels = mask.any(dim=-2).sum(dim=-1).cpu().numpy()
+        possible = (n >= LEAST_CHECKED) & (n_labels > 1) & (self.held_out is not False)
+        if self.held_out or observed.judgments is not None:
+            return possible
+        return possible & (
+            (n >= np.maximum(MANY, PER_CLASS * n_labels)) | (evenness(mask) < UNEVEN)
+        )
 
     def _fit_checked(
         self,
@@ -242,23 +243,24 @@ class AdaptiveRule(Rectifier):
         return restore_adaptive(stored, means)
 
 
-def evenness(mask: Tensor) -> float:
-    """Return the p-value of equal label counts in candidate sets (n, l), by a chi-squared test.
+def evenness(mask: Tensor) -> np.ndarray:
+    """Return the p-values of equal label counts in candidate sets (..., n, l), of shape (...).
 
-    >>> evenness(torch.tensor([[1, 1, 0]] * 20 + [[0, 1, 1]] * 20).bool()) < 0.001
+    A chi-squared test over the labels that occur; one where there is nothing to test.
+
+    >>> uneven = torch.tensor([[1, 1, 0]] * 20 + [[0, 1, 1]] * 20).bool()
+    >>> bool(evenness(uneven) < 0.001)
     True
     """
-    mask = mask[:, mask.any(dim=0)]
-    n_labels = mask.shape[1]
-    if n_labels < 2:
-        return 1.0
-    chance = mask.double().mean(dim=1)
-    variance = float((chance * (1 - chance)).sum())
-    if variance <= 0:
-        return 1.0
-    square = (mask.double().sum(dim=0) - float(chance.sum())).square().sum()
-    statistic = float(square) / variance * (n_labels - 1) / n_labels
-    return float(stats.chi2.sf(statistic, n_labels - 1))
+    sets = mask.double()
+    present = mask.any(dim=-2)
+    n_labels = present.sum(dim=-1)
+    chance = sets.sum(dim=-1) / n_labels.unsqueeze(-1).clamp_min(1)  # (..., n)
+    variance = (chance * (1 - chance)).sum(dim=-1)
+    off = torch.where(present, sets.sum(dim=-2) - chance.sum(dim=-1, keepdim=True), 0)
+    statistic = off.square().sum(dim=-1) / variance.clamp_min(_LEAST) * (n_labels - 1) / n_labels
+    p = stats.chi2.sf(statistic.cpu().numpy(), (n_labels - 1).clamp_min(1).cpu().numpy())
+    return np.where(((n_labels > 1) & (variance > _LEAST)).cpu().numpy(), p, 1.0)
 
 
 # -------------------------------------------------------------------- by held-out samples
