@@ -15,6 +15,7 @@ from fspll.candidates.observed import Observed
 from fspll.rectifiers import AdaptiveRule, EvidenceRule
 from fspll.rectifiers.adaptive import evenness
 from fspll.rectifiers.adaptive_model import AdaptiveModel
+from fspll.rectifiers.held_out import Check
 
 
 def drawn_sets(truth, n_classes, r, rng, weight=None):
@@ -103,6 +104,13 @@ def test_features_that_tell_nothing_are_noticed(n):
     model = fit(rng.normal(size=(n, 16)), mask, held_out=True)
     assert not model.check.separates
     assert claimed(model) < right(model, y) + 0.1
+
+
+def test_a_label_that_is_always_a_hit_does_not_make_up_for_features():
+    # Where no feature counts, the gain is zero but for rounding, which may be either way.
+    assert not Check(100, 0.4, 0.4, 0.1, 0.4, gain=1e-17, gain_error=2e-18).separates
+    assert Check(100, 0.9, 0.9, 0.1, 0.4, gain=0.5, gain_error=0.1).separates
+    assert not Check(100, 0.9, 0.9, 0.1, 0.4, gain=0.5, gain_error=0.3).separates
 
 
 @pytest.mark.parametrize("n", [60, 400])

@@ -126,7 +126,12 @@ class Check:
         explains the hits, (hits - chance) / (1 - chance), at least a fifth.
         """
         right = (self.hits - self.chance) / max(1 - self.chance, _LEAST)
-        return self.gain > SURE_GAIN * self.gain_error and right >= LEAST_RIGHT
+        return is_sure(self.gain, self.gain_error) and right >= LEAST_RIGHT
+
+
+def is_sure(gain: float, error: float) -> bool:
+    """Tell whether a gain is above zero by more than chance, and than rounding, would have it."""
+    return gain > max(SURE_GAIN * error, _LEAST)
 
 
 def folds(n: int, seed: int = 0) -> Iterator[Tensor]:
@@ -209,7 +214,7 @@ def choose_weights(
     assert best is not None
     _, sharpness, weight, doubt, total = best
     gain, error = float(total.mean()), float(total.std(correction=0)) / len(total) ** 0.5
-    if gain <= SURE_GAIN * error:  # these features tell nothing
+    if not is_sure(gain, error):  # these features tell nothing
         return Weights(0.0, 0.0, doubts[0], gain, error)
     return Weights(sharpness, weight, doubt, gain, error)
 
