@@ -73,6 +73,13 @@ def groups(rows: list[Row], *names: str) -> dict[Key, list[Row]]:
     return found
 
 
+def methods_of(rows: list[Row]) -> list[str]:
+    """Return the methods, the default and its variants first, however late these were measured."""
+    found = [name for (name,) in groups(rows, "method")]
+    first = ("default", "evidence", "paper's rule")
+    return sorted(found, key=lambda name: (*(not name.startswith(one) for one in first),))
+
+
 def mean(rows: list[Row], figure: str) -> float | None:
     """Return the mean of a figure where it was measured."""
     values = [row[figure] for row in rows if row.get(figure) is not None]
@@ -115,7 +122,7 @@ def partial_label(rows: list[Row]) -> str:
     """Every method; how far the default is above it; and what the default claims."""
     settings = list(groups(sorted(rows, key=lambda r: (r["data"] != "lost", r["split"])), *_WHERE))
     cells = groups(rows, *_WHERE, "method")
-    methods = [name for (name,) in groups(rows, "method")]
+    methods = methods_of(rows)
     heads = [f"{name_of(data)}, {split}" for data, split in settings]
     values = []
     for method in methods:
@@ -187,7 +194,7 @@ def unequal(rows: list[Row]) -> str:
     """Every setting, and the differences from PL-AGGD."""
     where = ("data", "n", "classes", "r")
     cells = groups(rows, *where, "method")
-    methods = [name for (name,) in groups(rows, "method")]
+    methods = methods_of(rows)
     lines, differences = [], []
     for one in sorted(groups(rows, *where), key=lambda k: (k[0] == "digits", *map(str, k[:1]), k)):
         line = [str(part) for part in one]
@@ -240,6 +247,12 @@ def missing(rows: list[Row]) -> str:
 
 def small(rows: list[Row]) -> str:
     """Labels and new samples, right and claimed."""
+    cells, methods = groups(rows, "data", "r", "method"), methods_of(rows)
+
+    def place(item: tuple[Key, list[Row]]) -> tuple[int, int, int]:
+        data, r, method = item[0]
+        return ("digits", "iris", "wine", "photos").index(data), r, methods.index(method)
+
     lines = [
         [
             name_of(one[0]),
@@ -252,23 +265,19 @@ def small(rows: list[Row]) -> str:
             share(mean(cell, "claimed_test")),
             excess(cell, "claimed_test", "test"),
         ]
-        for one, cell in sorted(groups(rows, "data", "r", "method").items(), key=_by_data)
+        for one, cell in sorted(cells.items(), key=place)
     ]
     labels = ["labels right", "claimed", "claimed − right"]
     new = ["new samples right", "claimed", "claimed − right"]
     return f"{_seeds(rows)}.\n\n" + grid(["data", "r", "method", *labels, *new], lines, 3)
 
 
-def _by_data(item: tuple[Key, Any]) -> tuple[Any, ...]:
-    data, r, _ = item[0]
-    return ("digits", "iris", "wine", "photos").index(data), r
-
-
 def people(rows: list[Row]) -> str:
     """Right and claimed by method, for the crowd."""
     figures = ("labels", "claimed", "error", "sure", "sure_right", "outside")
     lines = []
-    for row in rows:
+    places = methods_of(rows)
+    for row in sorted(rows, key=lambda row: places.index(row["method"])):
         numbers = [share(row.get(name)) for name in figures]
         numbers.insert(2, excess([row]))
         lines.append([_bold(row["method"]), *numbers])
@@ -288,10 +297,11 @@ def wrong(rows: list[Row]) -> str:
         line += [share(mean(cell, "labels")), share(mean(cell, "claimed")), excess(cell)]
         line += [share(mean(cell, "hits")), share(mean(cell, "chance"))]
         line.append(f"{sum(not row['separates'] for row in cell)} of {len(cell)}")
-        lines.append((features != "good", line))
-    lines.sort(key=lambda line: line[0])
+        lines.append(line)
+    kinds = ("good", "shuffled", "noise", "omniglot-conv4")
+    lines.sort(key=lambda line: kinds.index(line[0]))
     head = ["features", "data", "samples", "r", "right", "claimed", "claimed − right"]
-    return grid([*head, "hits", "chance", "warned"], [line for _, line in lines], 2)
+    return grid([*head, "hits", "chance", "warned"], lines, 2)
 
 
 def cost(rows: list[Row]) -> str:
@@ -300,7 +310,7 @@ def cost(rows: list[Row]) -> str:
     sizes = sorted({row["n"] for row in rows})
     lines = [
         [name_of(method), *(_seconds(cells.get((method, n), [])) for n in sizes)]
-        for (method,) in groups(rows, "method")
+        for method in methods_of(rows)
     ]
     busy = mean(rows, "busy")
     load = "" if busy is None else f"; the machine's load was {busy:.1f} on average"
