@@ -307,3 +307,59 @@ def test_the_check_and_labels_outside_the_sets(run, tmp_path):
     assert complaints == (
         "warning: These features do not separate your labels: are these the right features?"
     )
+
+
+def test_an_audit_and_a_sure_subset(run, tmp_path, images, table):
+    out = tmp_path / "out"
+    given = ("label", table(sets_of()), "--images", images, "--encoder", "omniglot-conv4", "--out")
+    given = (*given, out)
+    code, shown, complaints = run(*given, "--audit", "10", "--sure", "0.99")
+    assert (code, complaints) == (0, "")
+    assert "audit.csv has 10 labels to check, drawn at random" in shown
+    sure = rows(out / "sure.csv")
+    assert f"{len(sure)} labels of 24 are together at least 0.99 sure: sure.csv" in shown
+    assert len(sure) > 12
+    drawn = rows(out / "audit.csv")
+    assert list(drawn[0]) == ["sample", "label", "answer", "file"]
+    assert drawn[0]["file"] == str(images / drawn[0]["sample"])
+    # As a person fills it in, from the top; two of the labels are found wrong.
+    truth = {f"{row:02}.png": name for row, name in enumerate(NAMES)}
+    for place, row in enumerate(drawn[:8]):
+        row["answer"] = "omega" if place < 2 else truth[row["sample"]]
+    with (out / "audit.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, drawn[0])
+        writer.writeheader()
+        writer.writerows(drawn)
+    code, shown, complaints = run(*given)
+    assert code == 0
+    assert "8 answered by a person" in shown
+    assert "of the labels to be right by the audit" in shown
+    assert (
+        "Audit: of 8 labels drawn at random 6 were right, 75% (95% interval 41% to 93%)." in shown
+    )
+    assert "audit.csv has 2 labels to check" in shown
+    found = {row["sample"]: row for row in rows(out / "labels.csv")}
+    assert found[drawn[0]["sample"]]["label"] == "omega"
+    assert not (out / "sure.csv").exists()
+    kept = rows(out / "audit.csv")
+    assert [row["answer"] for row in kept] == [row["answer"] for row in drawn]
+    # From a file elsewhere, and with more labels drawn.
+    (out / "audit.csv").rename(tmp_path / "mine.csv")
+    more = (*given, "--audit-answers", tmp_path / "mine.csv", "--audit", "12")
+    assert "Audit: of 8 labels" in run(*more)[1]
+    assert len(rows(out / "audit.csv")) == 12
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--sure", "2"], "sure is a share above 0 and up to 1"),
+        (["--audit", "0"], "--audit must be"),
+        (["--outside", "--method", "PL-KNN"], "--outside does not go with --method 'PL-KNN'"),
+    ],
+)
+def test_options_for_trust_that_are_refused(run, tmp_path, images, table, options, message):
+    given = ("label", table(sets_of()), "--images", images, "--encoder", "omniglot-conv4")
+    code, _, complaints = run(*given, "--out", tmp_path / "out", *options)
+    assert code == 2
+    assert message in complaints

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits
 
 from fspll._common.errors import InputError
 from fspll.candidates import Candidates, Judgments, corrupt_mask
@@ -18,42 +17,14 @@ from fspll.labeling.wording import check_sentence, condition, expectation, separ
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-def lacking(mask, truth, rows, rng):
-    """Take the truth out of some sets, and put another label in its place."""
-    mask = mask.copy()
-    for row in rows:
-        others = np.flatnonzero(~mask[row])
-        mask[row, truth[row]] = False
-        mask[row, rng.choice(others)] = True
-    return mask
-
-
 @pytest.fixture(scope="module")
-def digits():
-    data = load_digits()
-    rng = np.random.default_rng(0)
-    rows = rng.permutation(len(data.target))[:800]
-    truth = data.target[rows]
-    return data.data[rows], truth, corrupt_mask(truth, 10, 1.0, 2, rng)
-
-
-@pytest.fixture(scope="module")
-def stripped(digits):
-    """A tenth of the sets lack their truth: (X, truth, mask, rows that lack it)."""
-    X, truth, mask = digits
-    rng = np.random.default_rng(1)
-    rows = rng.choice(800, 80, replace=False)
-    return X, truth, lacking(mask, truth, rows, rng), rows
-
-
-@pytest.fixture(scope="module")
-def small():
+def small(take_truth_out):
     """Four clouds of 15; the sets of four samples lack their truth."""
     rng = np.random.default_rng(0)
     truth = np.arange(60) % 4
     X = 6 * rng.normal(size=(4, 5))[truth] + rng.normal(size=(60, 5))
     rows = np.array([3, 17, 30, 44])
-    return X, truth, lacking(corrupt_mask(truth, 4, 1.0, 1, rng), truth, rows, rng), rows
+    return X, truth, take_truth_out(corrupt_mask(truth, 4, 1.0, 1, rng), truth, rows, rng), rows
 
 
 def test_clean_digits_have_no_contradictions(digits):

@@ -23,7 +23,8 @@ def test_the_python_example(tmp_path, monkeypatch, capsys):
 
 
 def test_files_and_columns_are_called_as_it_says():
-    for name in (saving.LABELS, saving.REVIEW, saving.MODEL, saving.REPORT, saving.ANSWERS):
+    tables = (saving.LABELS, saving.REVIEW, saving.ANSWERS, saving.AUDIT, saving.SURE)
+    for name in (*tables, saving.MODEL, saving.REPORT):
         assert f"| `{name}` |" in GUIDE
     assert f"`{','.join(saving.LABEL_COLUMNS)}`" in GUIDE
 

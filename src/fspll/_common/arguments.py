@@ -58,3 +58,9 @@ def check_probability(name: str, value: Any) -> None:
     """Raise unless the value is None or a probability."""
     if value is not None and not (is_number(value) and 0 <= value <= 1):
         raise InputError(f"{name} is a probability between 0 and 1, or None, not {value!r}")
+
+
+def check_level(name: str, value: Any) -> None:
+    """Raise unless the value is a share between 0 and 1."""
+    if not (is_number(value) and 0 < value <= 1):
+        raise InputError(f"{name} is a share above 0 and up to 1, such as 0.99, not {value!r}")

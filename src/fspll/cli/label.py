@@ -10,11 +10,13 @@ from rich.box import SIMPLE
 from rich.markup import escape
 from rich.table import Table
 
+from fspll._common.arguments import check_level
 from fspll._common.errors import InputError
 from fspll._common.words import counted, percent
 from fspll.cli.console import encoding_bar, err, out, with_option_names
 
 if TYPE_CHECKING:
+    from fspll.labeling.audit import Audit
     from fspll.labeling.result import Labeling
 
 _SHOWN = 5
@@ -54,6 +56,15 @@ def label(
         None,
         help="A baseline in the rectifier's place: PL-AGGD, Majority-Vote, Dawid-Skene, ...",
     ),
+    audit: int | None = typer.Option(
+        None, help="Draw so many labels at random into audit.csv, for a person to check."
+    ),
+    audit_answers: Path | None = typer.Option(
+        None, help="A filled-in audit.csv; by default that of the folder of the results."
+    ),
+    sure: float | None = typer.Option(
+        None, help="Write the labels that are together this sure, e.g. 0.99, to sure.csv."
+    ),
     outside: bool = typer.Option(
         False, "--outside", help="Give labels outside the candidates where they are likelier."
     ),
@@ -72,6 +83,8 @@ def label(
     from fspll.labeling.pipeline import label as find_labels
     from fspll.labeling.saving import LABELS, check_folder
 
+    if sure is not None:
+        check_level("sure", sure)
     check_folder(folder, overwrite=overwrite)  # before the work, not after it
     if (folder / LABELS).exists() and file.exists() and file.samefile(folder / LABELS):
         raise InputError(f"--out {folder} would replace {file} itself; choose another folder")
@@ -92,6 +105,7 @@ def label(
         alternatives=alternatives,
     )
     answered, note = gather_answers(answers, folder)
+    audited = gather_audit(audit_answers, folder)
     with encoding_bar() as progress:
         result = find_labels(
             read,
@@ -100,6 +114,8 @@ def label(
             rectifier=rectifier,
             method=method,
             answers=answered,
+            audit=audit,
+            audited=audited,
             outside=outside,
             skip_bad=skip_bad,
             standardize=standardize,
@@ -108,8 +124,8 @@ def label(
             device=device,
             progress=progress,
         )
-    result.save(folder, overwrite=overwrite)
-    _show(result, folder, note, context.command)
+    result.save(folder, overwrite=overwrite, sure=sure)
+    _show(result, folder, note, context.command, sure)
 
 
 def gather_answers(paths: list[Path], folder: Path) -> tuple[dict[str, str], str | None]:
@@ -129,11 +145,29 @@ def gather_answers(paths: list[Path], folder: Path) -> tuple[dict[str, str], str
     return answers, note
 
 
+def gather_audit(path: Path | None, folder: Path) -> Audit | None:
+    """Read the audit of a file, or else that of an earlier result in the folder."""
+    from fspll.labeling.audit import read_audit
+    from fspll.labeling.saving import AUDIT, is_result
+
+    if path is not None:
+        return read_audit(path)
+    kept = folder / AUDIT
+    return read_audit(kept) if is_result(folder) and kept.is_file() else None
+
+
 # -------------------------------------------------------------------- what a person reads
 
 
-def _show(result: Labeling, folder: Path, note: str | None, command: Any) -> None:
-    from fspll.labeling.wording import check_sentence, expectation, separation_warning
+def _show(
+    result: Labeling, folder: Path, note: str | None, command: Any, sure: float | None
+) -> None:
+    from fspll.labeling.wording import (
+        audit_sentence,
+        check_sentence,
+        expectation,
+        separation_warning,
+    )
 
     n, open_labels = len(result), int((result.confidence < 0.9).sum())
     classes = "1 class" if len(result.classes) == 1 else f"{len(result.classes)} classes"
@@ -146,9 +180,13 @@ def _show(result: Labeling, folder: Path, note: str | None, command: Any) -> Non
     if result.outside.any():
         count = counted(int(result.outside.sum()), "label is", "labels are")
         out.print(f"{count} outside the candidates of the sample", soft_wrap=True)
-    checked = check_sentence(result)
-    if checked:
-        out.print(escape(checked), soft_wrap=True)
+    if sure is not None:
+        rows = result.sure(sure)
+        share = f"{counted(len(rows), 'label')} of {n:,} are together at least {sure:.4g} sure"
+        out.print(f"{share}: sure.csv", soft_wrap=True)
+    for sentence in (audit_sentence(result), check_sentence(result)):
+        if sentence:
+            out.print(escape(sentence), soft_wrap=True)
     if result.annotators:
         out.print(_agreement(result), soft_wrap=True)
     warning = separation_warning(result)
@@ -167,6 +205,13 @@ def _show(result: Labeling, folder: Path, note: str | None, command: Any) -> Non
         out.print(
             "Fill in the column 'answer' of review.csv, as far as you like, and run the command "
             f"again with --answers {escape(str(folder / 'review.csv'))}",
+            soft_wrap=True,
+        )
+    waiting = 0 if result.audit is None else len(result.audit) - result.audit.n_answers
+    if waiting:
+        out.print(
+            f"audit.csv has {counted(waiting, 'label')} to check, drawn at random: write the true "
+            "labels into its column 'answer', from the top, and run the command again",
             soft_wrap=True,
         )
 

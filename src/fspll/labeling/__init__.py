@@ -1,5 +1,7 @@
 """A user's own ambiguous labels in; clean labels, a classifier and a review list out."""
 
+from fspll.labeling.audit import Audit, read_audit
+from fspll.labeling.auditing import draw_audit
 from fspll.labeling.baseline_model import BaselineModel
 from fspll.labeling.pipeline import label
 from fspll.labeling.reasons import Undecided
@@ -9,11 +11,14 @@ from fspll.labeling.saving import load_model
 
 __all__ = [
     "Annotator",
+    "Audit",
     "BaselineModel",
     "Labeling",
     "Question",
     "Rounds",
     "Undecided",
+    "draw_audit",
     "label",
     "load_model",
+    "read_audit",
 ]

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from scipy import sparse
 
+from fspll._common.arguments import check_count
 from fspll._common.devices import choose_device
 from fspll._common.errors import InputError, InputTypeError
 from fspll._common.words import listed
@@ -24,11 +25,14 @@ from fspll.candidates.sets import Candidates
 from fspll.classifier import FsPLLClassifier
 from fspll.embeddings.pictures import is_pil_image
 from fspll.labeling.answering import apply_answers
+from fspll.labeling.audit import Audit, find_shift, shifted
+from fspll.labeling.auditing import claimed, draw_audit
 from fspll.labeling.baseline_model import BaselineModel
 from fspll.labeling.ranking import (
     add_most_probable,
     likeliest_first,
     on_candidates,
+    posterior_of,
     two_likeliest,
 )
 from fspll.labeling.reasons import find_undecided
@@ -51,6 +55,8 @@ def label(
     rectifier: str | Rectifier = "adaptive",
     method: str | None = None,
     answers: Mapping[str, Any] | None = None,
+    audit: int | None = None,
+    audited: Audit | None = None,
     outside: bool = False,
     skip_bad: bool = False,
     standardize: bool = False,
@@ -80,6 +86,13 @@ def label(
         "PL-AGGD", "Majority-Vote", "Dawid-Skene" or "CROWDLAB". Its confidences are scores.
     answers : mapping of sample to label, optional
         What a person said; see :func:`fspll.annotations.read_answers`.
+    audit : int, optional
+        Draw so many labels at random, for a person to check: ``Labeling.audit``, which
+        :meth:`Labeling.save` writes to ``audit.csv``.
+    audited : Audit, optional
+        An earlier draw with a person's answers, as :func:`fspll.labeling.read_audit` reads it from
+        ``audit.csv``. They recalibrate all confidences, and settle their samples; ``audit`` adds
+        to it as many labels as it lacks.
     outside : bool, default=False
         Give a label outside the candidate set where it is the most probable class. That takes a
         rectifier that holds samples out, as "adaptive" does from 20 samples on.
@@ -105,12 +118,12 @@ def label(
     """
     annotations, classes = _read(data)
     # What can be refused is refused before any sample is encoded.
-    classifier: FsPLLClassifier | BaselineModel
     rule: Rectifier | BaselineModel
+    if audit is not None:
+        check_count("audit", audit, 1)
     if method is None:
         rule = FsPLLClassifier(rectifier=rectifier, class_balance=class_balance).make_rectifier()
         rule = rule.checked()
-        classifier = FsPLLClassifier(rectifier=rule, device=device)
     else:
         if rectifier != DEFAULT or class_balance:
             name = "class_balance" if class_balance else "rectifier"
@@ -119,9 +132,10 @@ def label(
             raise InputError(
                 f"outside=True does not go with method={method!r}, which chooses candidates"
             )
-        classifier = rule = BaselineModel(method, device=device)
+        rule = BaselineModel(method, device=device)
     choose_device(device)
-    answers = dict(answers or {})
+    checked = {} if audited is None else audited.given
+    answers = {**(answers or {}), **checked}
     observed, answered, notes = _observe(annotations, classes, answers, rule)
     made = prepare(
         annotations,
@@ -137,28 +151,48 @@ def label(
         annotations = annotations.take(made.kept)
         answers = {name: answers[name] for name in annotations.names if name in answers}
         observed, answered, notes = _observe(annotations, classes, answers, rule)
-    n, n_classes = observed.shape
-    if isinstance(classifier, BaselineModel):
-        classifier.fit(made.features, observed)
-    else:
-        classifier.fit(
-            made.features,
-            observed.candidates,
-            votes=observed.votes,
-            judgments=observed.judgments,
-            settled=observed.settled,
-            trace=n * max(n, n_classes) <= MOST_ENTRIES,
-        )
+    shift = None
+    if audited is not None:
+        audited = audited.among(set(annotations.names))
+        if audited.n_answers:
+            # What the model claims of audited labels is what it claims without the answers.
+            unknown = {name: one for name, one in answers.items() if name not in audited.given}
+            before = _fit(rule, made, _observe(annotations, classes, unknown, rule)[0], device)
+            shift = find_shift(audited, claimed(before, audited, annotations.names))
+    classifier = _fit(rule, made, observed, device)
     classifier.embedding = made.encoder  # fitted on features; new samples are encoded first
     notes += _notes(made)
-    posterior = _posterior(classifier)
+    posterior = posterior_of(classifier)
     if outside and posterior is None:
         notes.append(
             "outside=True had no effect: too few or too many samples, or another rectifier than "
             "'adaptive', so that labels outside the candidates have no probability"
         )
-    found = _result(annotations, observed, answered, classifier, made, notes, posterior, outside)
-    return replace(found, annotators=_annotators(annotations, classes, found.labels))
+    found = _result(
+        annotations, observed, answered, classifier, made, notes, posterior, outside, shift
+    )
+    return replace(
+        found,
+        annotators=_annotators(annotations, classes, found.labels),
+        audit=draw_audit(found, audit or 0, audited),
+    )
+
+
+def _fit(
+    rule: Rectifier | BaselineModel, made: Prepared, observed: Observed, device: str
+) -> FsPLLClassifier | BaselineModel:
+    """Fit a new classifier to features and what is known about the labels."""
+    if isinstance(rule, BaselineModel):
+        return BaselineModel(rule.name, device=device).fit(made.features, observed)
+    n, n_classes = observed.shape
+    return FsPLLClassifier(rectifier=rule, device=device).fit(
+        made.features,
+        observed.candidates,
+        votes=observed.votes,
+        judgments=observed.judgments,
+        settled=observed.settled,
+        trace=n * max(n, n_classes) <= MOST_ENTRIES,
+    )
 
 
 def _read(data: Any) -> tuple[Annotations, np.ndarray]:
@@ -280,6 +314,7 @@ def _result(
     notes: list[str],
     posterior: np.ndarray | None,
     outside: bool,
+    shift: float | None,
 ) -> Labeling:
     candidates = classifier.candidates_
     probabilities = on_candidates(classifier.confidence_, candidates)
@@ -306,6 +341,11 @@ def _result(
         answered,
         posterior,
     )
+    if shift is not None:
+        probabilities = shifted(probabilities, top, answered, shift)
+        inside = probabilities.multiply(candidates.matrix).sum(axis=1)
+        missing = np.where(answered, 0.0, (1 - np.asarray(inside).ravel()).clip(0.0, 1.0))
+        _, _, confidence, margin = two_likeliest(probabilities)
     chosen = choose_questions(np.where(answered, 1.0, confidence), groups)
     # Where nothing was held out, the model assumes that no set lacks its label: those come last.
     asked = {row for row, _, _ in chosen}
@@ -344,14 +384,6 @@ def _result(
         outside=~np.asarray(candidates.matrix[np.arange(len(top)), top]).ravel(),
         check=getattr(classifier, "check_", None),
     )
-
-
-def _posterior(classifier: FsPLLClassifier | BaselineModel) -> np.ndarray | None:
-    """Return the probability of every class (n, l), where samples were held out."""
-    if isinstance(classifier, BaselineModel):
-        return None
-    found = getattr(classifier.model_, "posterior", None)
-    return None if found is None else _array(found)
 
 
 def _uses_class_means(classifier: FsPLLClassifier | BaselineModel) -> bool:

@@ -12,10 +12,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from fspll._common.arguments import check_level
+from fspll._common.errors import InputError
 from fspll.candidates.observed import Observed
 from fspll.candidates.sets import Candidates
 from fspll.classifier import FsPLLClassifier
 from fspll.embeddings.features import Unreadable
+from fspll.labeling.audit import Audit
 from fspll.labeling.baseline_model import BaselineModel
 from fspll.labeling.reasons import Undecided
 from fspll.labeling.review import Question
@@ -89,6 +92,10 @@ class Labeling:
         The second likeliest of the labels in ``probabilities``; None where there is only one.
     margin : ndarray of shape (n,)
         Probability of the label less that of the runner-up.
+    audit : Audit or None
+        Labels that were drawn at random for a person to check, with the answers so far. Where there
+        are answers, ``confidence`` and ``probabilities`` are recalibrated by them, see
+        :mod:`fspll.labeling.audit`.
     candidates : Candidates
         The sets that were used: those of the annotators, with the answers in their place.
     probabilities : sparse array of shape (n, l)
@@ -158,6 +165,7 @@ class Labeling:
     missing: np.ndarray = field(default_factory=lambda: np.zeros(0))
     outside: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=bool))
     check: Check | None = None
+    audit: Audit | None = None
 
     def __len__(self) -> int:
         return len(self.names)
@@ -184,11 +192,42 @@ class Labeling:
         """The share of right labels to expect: the mean confidence."""
         return float(self.confidence.mean())
 
-    def save(self, folder: Path | str, *, overwrite: bool = False, report: bool = True) -> None:
+    def sure(self, level: float) -> np.ndarray:
+        """Return the rows of the largest subset whose labels are together this sure.
+
+        It consists of the labels with the highest confidence, as many as have a mean confidence of
+        at least ``level``; the surest come first.
+
+        Examples
+        --------
+        >>> from fspll import label
+        >>> found = label(([[0.0], [0.1], [5.0]], [{"a", "b"}, {"a"}, {"b"}]))
+        >>> len(found.sure(0.99))
+        3
+        """
+        check_level("sure", level)
+        if not self.calibrated and not (self.audit and self.audit.n_answers):
+            raise InputError(
+                f"the rule {self.rectifier!r} gives scores, not probabilities, so sure={level:g} "
+                f"would say nothing; audit some labels first, or take the default rectifier"
+            )
+        order = np.argsort(-self.confidence, kind="stable")
+        means = np.cumsum(self.confidence[order]) / np.arange(1, len(order) + 1)
+        return order[: int((means >= level - 1e-12).sum())]
+
+    def save(
+        self,
+        folder: Path | str,
+        *,
+        overwrite: bool = False,
+        report: bool = True,
+        sure: float | None = None,
+    ) -> None:
         """Write ``labels.csv``, ``review.csv``, the model and ``report.html`` into a folder.
 
         With answers of a person there is also ``answers.csv``, which the next run reads again;
-        where annotators are known, ``annotators.csv`` says how often each agrees with the outcome.
+        where annotators are known, ``annotators.csv`` says how often each agrees with the outcome;
+        ``audit.csv`` has the labels that were drawn for an audit.
 
         Parameters
         ----------
@@ -198,6 +237,9 @@ class Labeling:
             Also write into a folder that holds other things; files of other names stay.
         report : bool, default=True
             Write ``report.html``: one page with the samples, a map and what to ask a person.
+        sure : float, optional
+            Write ``sure.csv``: the largest subset of labels that are together this sure, see
+            :meth:`sure`.
 
         Examples
         --------
@@ -211,7 +253,7 @@ class Labeling:
         """
         from fspll.labeling.saving import save
 
-        save(self, Path(folder), overwrite=overwrite, report=report)
+        save(self, Path(folder), overwrite=overwrite, report=report, sure=sure)
 
     def __str__(self) -> str:
         sure = int((self.confidence >= 0.9).sum())

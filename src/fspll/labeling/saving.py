@@ -7,20 +7,25 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fspll._common.errors import DataError
 from fspll._common.tensorfiles import format_of
 from fspll.annotations.writing import join_candidates, write_table
 from fspll.classifier import FsPLLClassifier
+from fspll.labeling.audit import Audit
 from fspll.labeling.baseline_model import FORMAT as BASELINE_FORMAT
 from fspll.labeling.baseline_model import BaselineModel
 from fspll.labeling.report.page import write_report
 from fspll.labeling.result import Labeling
 
-LABELS, REVIEW, ANSWERS, ANNOTATORS, MODEL, REPORT = (
+LABELS, REVIEW, ANSWERS, ANNOTATORS, AUDIT, SURE, MODEL, REPORT = (
     "labels.csv",
     "review.csv",
     "answers.csv",
     "annotators.csv",
+    "audit.csv",
+    "sure.csv",
     "model.fspll",
     "report.html",
 )
@@ -34,6 +39,8 @@ LABEL_COLUMNS = (
     "outside",
 )
 _EARLIER_COLUMNS = LABEL_COLUMNS[:-1]  # of results of versions before the column ``outside``
+AUDIT_COLUMNS = ("sample", "label", "answer")  # and ``file`` or ``text``, where there are any
+SURE_COLUMNS = ("sample", "label", "confidence")
 ANNOTATOR_COLUMNS = ("annotator", "judgments", "agreed", "agreement")
 REVIEW_COLUMNS = (
     "sample",
@@ -47,12 +54,24 @@ REVIEW_COLUMNS = (
 )
 
 
-def save(labeling: Labeling, folder: Path, *, overwrite: bool = False, report: bool = True) -> None:
+def save(
+    labeling: Labeling,
+    folder: Path,
+    *,
+    overwrite: bool = False,
+    report: bool = True,
+    sure: float | None = None,
+) -> None:
     """Write everything a result consists of, each file whole; see :meth:`Labeling.save`."""
+    rows = None if sure is None else labeling.sure(sure)
     check_folder(folder, overwrite=overwrite)
-    if labeling.answers:
+    audited = {} if labeling.audit is None else labeling.audit.given
+    if labeling.audit is not None:
+        write_table(folder / AUDIT, *_audit_table(labeling, labeling.audit))
+    answers = [one for one in labeling.answers.items() if one[0] not in audited]
+    if answers:
         # First: a review list that held them is about to be replaced.
-        write_table(folder / ANSWERS, ("sample", "answer"), list(labeling.answers.items()))
+        write_table(folder / ANSWERS, ("sample", "answer"), answers)
     labeling.classifier.save(folder / MODEL)
     write_table(folder / LABELS, LABEL_COLUMNS, _label_rows(labeling))
     write_table(folder / REVIEW, REVIEW_COLUMNS, _review_rows(labeling))
@@ -60,6 +79,10 @@ def save(labeling: Labeling, folder: Path, *, overwrite: bool = False, report: b
         write_table(folder / ANNOTATORS, ANNOTATOR_COLUMNS, _annotator_rows(labeling))
     else:
         (folder / ANNOTATORS).unlink(missing_ok=True)  # of an earlier result
+    if rows is None:
+        (folder / SURE).unlink(missing_ok=True)  # of an earlier result
+    else:
+        write_table(folder / SURE, SURE_COLUMNS, _sure_rows(labeling, rows))
     if report:
         write_report(labeling, folder / REPORT)
 
@@ -105,6 +128,22 @@ def _label_rows(labeling: Labeling) -> Iterator[Sequence[Any]]:
 def _annotator_rows(labeling: Labeling) -> Iterator[Sequence[Any]]:
     for one in labeling.annotators:
         yield one.name, one.judgments, f"{one.agreed:g}", f"{one.agreement:.4f}"
+
+
+def _audit_table(labeling: Labeling, audit: Audit) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """Return the header and the rows of the audit, without a word on how sure the labels are."""
+    rows = list(zip(audit.samples, audit.labels, audit.answers, strict=True))
+    shown = labeling.pictures or labeling.texts
+    if shown is None:
+        return AUDIT_COLUMNS, rows
+    by_name = dict(zip(labeling.names, shown, strict=True))
+    header = (*AUDIT_COLUMNS, "file" if labeling.pictures else "text")
+    return header, [(*row, by_name.get(row[0])) for row in rows]
+
+
+def _sure_rows(labeling: Labeling, rows: np.ndarray) -> Iterator[Sequence[Any]]:
+    for row in rows.tolist():
+        yield labeling.names[row], labeling.labels[row], f"{labeling.confidence[row]:.4f}"
 
 
 def _review_rows(labeling: Labeling) -> Iterator[Sequence[Any]]:

@@ -23,12 +23,27 @@ def condition(result: Labeling) -> str:
     """Return on what condition confidences are probabilities; empty where there is none."""
     if (result.answered.size and result.answered.all()) or len(result.classes) == 1:
         return ""
+    if result.audit is not None and result.audit.n_answers:
+        return "by the audit"
     if result.observed is not None and result.observed.judgments is not None:
         return "unless people and features make the same mistakes"
     lacking = float(result.missing.mean()) if result.missing.size else 0.0
     if lacking >= _LACKING:
         return f"(about {percent(lacking, 0)} of the candidate sets seem to lack their true label)"
     return "if every candidate set contains its true label"
+
+
+def audit_sentence(result: Labeling) -> str | None:
+    """Return what a person found among labels drawn at random; None without an answer."""
+    audit = result.audit
+    if audit is None or not audit.n_answers:
+        return None
+    low, high = audit.interval
+    return (
+        f"Audit: of {counted(audit.n_answers, 'label')} drawn at random {audit.n_right:,} "
+        f"{'was' if audit.n_right == 1 else 'were'} right, {percent(audit.share, 0)} "
+        f"(95% interval {percent(low, 0)} to {percent(high, 0)})."
+    )
 
 
 def check_sentence(result: Labeling) -> str | None:

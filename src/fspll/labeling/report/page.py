@@ -23,7 +23,7 @@ from fspll.labeling.report.map2d import chosen_columns, draw_map
 from fspll.labeling.report.undecided import in_order, in_words, show_undecided
 from fspll.labeling.result import Labeling
 from fspll.labeling.review import Question
-from fspll.labeling.wording import check_sentence, condition, separation_warning
+from fspll.labeling.wording import audit_sentence, check_sentence, condition, separation_warning
 
 MOST_CLASSES = 400  # lines of the table of classes
 MOST_ANNOTATORS = 100  # lines of the table of annotators
@@ -70,7 +70,7 @@ def write_report(
         sure=f"{SURE:.0%}",
         lead=_lead(result),
         figures=_figures(result),
-        check=check_sentence(result),
+        trust=[one for one in (audit_sentence(result), check_sentence(result)) if one],
         warnings=[one for one in (separation_warning(result), _warning(result)) if one],
         notes=result.notes,
         unreadable=result.unreadable,
@@ -138,6 +138,14 @@ def _figures(result: Labeling) -> list[tuple[str, str]]:
         (f"{sure:,}", f"labels at least {SURE:.0%} sure"),
         (f"{len(result.undecided):,}", "need a look"),
     ]
+    if result.audit is not None and result.audit.n_answers:
+        count = f"of {counted(result.audit.n_answers, 'audited label')}"
+        tiles.append(
+            (
+                percent(result.audit.share, 0),
+                f"{count} {'is' if result.audit.n_answers == 1 else 'are'} right",
+            )
+        )
     if result.answers:
         tiles.append((f"{len(result.answers):,}", "answered by a person"))
     return tiles

@@ -1,0 +1,242 @@
+"""An audit: labels drawn at random for a person to check, and what the answers say of all labels.
+
+The draw gives every label the same chance, so that the share of right ones among those drawn is an
+unbiased estimate of the share of right ones among all, whatever the model believes. Labels are put
+in order of their confidence, and every (n / k)-th is taken from a random start on (a systematic
+sample): sure and doubtful labels are then drawn in the proportion in which they occur, which makes
+the estimate more exact than an independent draw would. The interval is Wilson's for an independent
+draw, hence rather too wide than too narrow.
+
+With k answers, a share y of them "right", and a mean confidence c of the audited labels, the
+share to expect is
+
+    target = (k * y + PRIOR * c) / (k + PRIOR),
+
+as if the model's own claim were worth ``PRIOR`` answers. All confidences p are then moved by one
+number d on the scale of log-odds, logit(p') = logit(p) + d, which is chosen such that the mean of
+p' over the audited labels is the target.
+
+Shapes: n samples, l classes, k audited labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import brentq
+from scipy.special import expit, logit
+
+from fspll._common.arguments import check_count
+from fspll._common.errors import DataError, InputError
+from fspll._common.words import listed
+from fspll.annotations.grid import SAMPLE_NAMES, find_column, list_columns
+from fspll.annotations.tables import read_table
+
+PRIOR = 5.0  # answers that the model's own claim is worth; a round number, not fitted to any data
+_Z = 1.959963984540054  # of a 95% interval
+_EXTREME = 1e-3  # a confidence is at least this and at most one minus this before it is moved
+_LARGEST_SHIFT = 30.0
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Labels that were drawn at random, and what a person said of them.
+
+    Attributes
+    ----------
+    samples : tuple of str
+        Whose labels were drawn, in random order.
+    labels : tuple of label
+        The label that each had been given.
+    answers : tuple of label or None
+        The true label of each, as a person says; None where there is no answer yet.
+
+    Examples
+    --------
+    >>> drawn = Audit(("s4", "s1", "s7"), ("cat", "dog", "cat"), (None, None, None))
+    >>> checked = drawn.answered({"s4": "cat", "s1": "cat"})
+    >>> checked.n_right, checked.n_answers
+    (1, 2)
+    >>> print("%.2f to %.2f" % checked.interval)
+    0.09 to 0.91
+    """
+
+    samples: tuple[str, ...]
+    labels: tuple[Any, ...]
+    answers: tuple[Any, ...]
+
+    def __post_init__(self) -> None:
+        if not len(self.samples) == len(self.labels) == len(self.answers):
+            raise InputError(
+                f"an audit has as many labels and answers as samples, not {len(self.labels)} and "
+                f"{len(self.answers)} for {len(self.samples)}"
+            )
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The answers that there are, by sample."""
+        both = zip(self.samples, self.answers, strict=True)
+        return {name: answer for name, answer in both if answer is not None}
+
+    @property
+    def n_answers(self) -> int:
+        """How many labels a person has checked."""
+        return len(self.given)
+
+    @property
+    def n_right(self) -> int:
+        """How many of these are right."""
+        both = zip(self.labels, self.answers, strict=True)
+        return sum(answer is not None and str(label) == str(answer) for label, answer in both)
+
+    @property
+    def share(self) -> float:
+        """The share of right labels among those checked; NaN without an answer."""
+        return self.n_right / self.n_answers if self.n_answers else float("nan")
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95% interval of the share of right labels among all, after Wilson (1927)."""
+        n = self.n_answers
+        if not n:
+            return 0.0, 1.0
+        share, square = self.n_right / n, _Z**2
+        center = (share + square / (2 * n)) / (1 + square / n)
+        half = _Z * (share * (1 - share) / n + square / (4 * n * n)) ** 0.5 / (1 + square / n)
+        return max(0.0, center - half), min(1.0, center + half)
+
+    def answered(self, answers: Mapping[str, Any]) -> Audit:
+        """Return the same audit with (more) answers, by sample."""
+        strange = [name for name in answers if name not in set(self.samples)]
+        if strange:
+            raise InputError(
+                f"these samples are not in the audit: {listed([*map(repr, strange)], _SHOWN)}"
+            )
+        both = zip(self.samples, self.answers, strict=True)
+        return replace(self, answers=tuple(answers.get(name, old) for name, old in both))
+
+    def among(self, names: set[str]) -> Audit:
+        """Return the part that concerns some samples."""
+        kept = [place for place, name in enumerate(self.samples) if name in names]
+        parts = (self.samples, self.labels, self.answers)
+        return Audit(*(tuple(part[place] for place in kept) for part in parts))
+
+
+def read_audit(path: Path | str) -> Audit:
+    """Read an ``audit.csv``, with answers or without.
+
+    Parameters
+    ----------
+    path : path
+        A table with the columns ``sample``, ``label`` (the one that was given) and ``answer`` (the
+        true one; empty where nobody has answered yet).
+    """
+    path = Path(path)
+    grid = read_table(path)
+    known = (SAMPLE_NAMES, ("label",), ("answer",))
+    found = [find_column(grid.header, None, names, grid.source) for names in known]
+    places = [place for place in found if place is not None]
+    if len(places) < len(known):
+        raise DataError(
+            f"{path.name} is no audit: it needs the columns 'sample', 'label' and 'answer'; "
+            f"{list_columns(grid.header)}"
+        )
+    samples, labels, answers = ([cells[place] for cells in grid.rows] for place in places)
+    twice = sorted({name for name in samples if samples.count(name) > 1})
+    if twice:
+        raise DataError(f"{path.name} names the sample {twice[0]!r} twice; keep one of the rows")
+    return Audit(tuple(samples), tuple(labels), tuple(one or None for one in answers))
+
+
+# -------------------------------------------------------------------- drawing
+
+
+def draw(confidence: np.ndarray, size: int, seed: Any = 0) -> np.ndarray:
+    """Return places of labels to audit, in random order, each with the same chance.
+
+    Parameters
+    ----------
+    confidence : array of shape (n,)
+        Of the labels that may be drawn.
+    size : int
+        How many; all where there are fewer.
+    seed : int or sequence of int
+
+    Examples
+    --------
+    >>> sure, doubtful = [0.9] * 6, [0.5] * 3
+    >>> drawn = draw(np.array(sure + doubtful), 3)
+    >>> len(set(drawn.tolist())), int((drawn >= 6).sum())  # one in three is doubtful
+    (3, 1)
+    """
+    check_count("audit", size, 1)
+    n = len(confidence)
+    size = min(size, n)
+    rng = np.random.default_rng(seed)
+    order = np.lexsort((rng.random(n), confidence))
+    places = np.floor((np.arange(size) + rng.random()) * n / max(size, 1)).astype(np.int64)
+    return rng.permutation(order[places.clip(0, n - 1)])
+
+
+# -------------------------------------------------------------------- recalibration
+
+
+def find_shift(audit: Audit, claimed: np.ndarray) -> float:
+    """Return by how much log-odds are moved, d of the module's formula.
+
+    Parameters
+    ----------
+    audit : Audit
+    claimed : array of shape (k,)
+        The confidences of its labels that have an answer.
+    """
+    if not audit.n_answers:
+        return 0.0
+    odds = _log_odds(claimed)
+    target = (audit.n_right + PRIOR * expit(odds).mean()) / (audit.n_answers + PRIOR)
+    edge = _LARGEST_SHIFT
+    return float(brentq(lambda d: float(expit(odds + d).mean()) - target, -edge, edge))
+
+
+def shifted(
+    probabilities: sparse.csr_array, top: np.ndarray, settled: np.ndarray, shift: float
+) -> sparse.csr_array:
+    """Return the probabilities with the label's moved by a shift of its log-odds.
+
+    Where the label gets less probable, so do the other candidates, by the same factor: what is lost
+    goes to "none of these". Where it gets more probable, the others share what is left.
+
+    Parameters
+    ----------
+    probabilities : sparse array of shape (n, l)
+    top : int array of shape (n,)
+        The columns of the labels.
+    settled : bool array of shape (n,)
+        Samples that a person answered for, which stay as they are.
+    shift : float
+    """
+    rows = np.repeat(np.arange(len(top)), np.diff(probabilities.indptr))
+    chosen = probabilities.indices == top[rows]
+    before = np.zeros(len(top))
+    before[rows[chosen]] = probabilities.data[chosen]
+    after = np.where(settled, before, expit(_log_odds(before) + shift))
+    less = after / np.maximum(before, 1e-12)
+    more = (1 - after) / np.maximum(1 - before, 1e-12)
+    factor = np.where(after <= before, less, more)
+    data = np.where(chosen, after[rows], probabilities.data * factor[rows])
+    return sparse.csr_array(
+        (data, probabilities.indices, probabilities.indptr), shape=probabilities.shape
+    )
+
+
+def _log_odds(confidence: np.ndarray) -> np.ndarray:
+    return np.asarray(logit(np.clip(confidence, _EXTREME, 1 - _EXTREME)))
