@@ -296,12 +296,12 @@ def test_the_check_and_labels_outside_the_sets(run, tmp_path):
     assert (code, complaints) == (0, "")
     assert "Check without true labels: of 80 held-out samples 90% had their most" in shown
     assert "of the candidate sets seem to lack their true label); " in shown
-    assert "outside the candidates of the sample" not in shown
+    assert "outside the candidate sets" not in shown
     _, shown, _ = run(*given, tmp_path / "X.npy", "--outside")
     found = rows(tmp_path / "out" / "labels.csv")
     assert [row["label"] for row in found] == names[truth].tolist()
     assert [row["outside"] for row in found] == ["" if row % 10 else "yes" for row in range(80)]
-    assert "8 labels are outside the candidates of the sample" in shown
+    assert "8 labels are outside the candidate sets" in shown
     code, _, complaints = run(*given, tmp_path / "noise.npy")
     assert code == 0
     assert complaints == (
@@ -333,7 +333,7 @@ def test_an_audit_and_a_sure_subset(run, tmp_path, images, table):
     code, shown, complaints = run(*given)
     assert code == 0
     assert "8 answered by a person" in shown
-    assert "of the labels to be right by the audit" in shown
+    assert "of the labels to be right (by the audit)" in shown
     assert (
         "Audit: of 8 labels drawn at random 6 were right, 75% (95% interval 41% to 93%)." in shown
     )

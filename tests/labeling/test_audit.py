@@ -7,13 +7,12 @@ import csv
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.special import logit
 
 from fspll._common.errors import DataError, InputError
 from fspll.annotations.samples import Annotations
 from fspll.candidates import Judgments
 from fspll.labeling import Audit, draw_audit, label, read_audit
-from fspll.labeling.audit import PRIOR, draw, find_shift, shifted
+from fspll.labeling.audit import PRIOR, Recalibration, draw
 from fspll.labeling.wording import audit_sentence, condition
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -114,26 +113,28 @@ def test_wilson_by_hand():
     assert Audit(("a",), ("x",), (None,)).interval == (0.0, 1.0)
 
 
-def test_the_shift_meets_the_target():
+def test_the_mean_of_audited_labels_meets_the_target():
     confidence = np.array([0.95, 0.9, 0.8, 0.99, 0.7])
-    audit = Audit(tuple("abcde"), ("x",) * 5, ("x", "y", "y", "x", "x"))
-    shift = find_shift(audit, confidence)
-    moved = 1 / (1 + np.exp(-logit(confidence) - shift))
-    assert moved.mean() == pytest.approx((3 + PRIOR * confidence.mean()) / (5 + PRIOR))
-    assert find_shift(Audit(("a",), ("x",), (None,)), np.zeros(0)) == 0
-    sure = Audit(("a", "b"), ("x", "x"), ("y", "y"))
-    assert find_shift(sure, np.ones(2)) < -3  # claims of certainty can be mended, too
+    values = sparse.csr_array(np.stack([confidence, 1 - confidence], axis=1))
+    none, top = np.zeros(5, dtype=bool), np.zeros(5, dtype=np.int64)
+    for answers, right in ((("x", "y", "y", "x", "x"), 3), (("x",) * 5, 5)):
+        audit = Audit(tuple("abcde"), ("x",) * 5, answers)
+        found = Recalibration.of(audit, confidence)
+        moved = found.apply(values, top, none).toarray()[:, 0]
+        assert moved.mean() == pytest.approx((right + PRIOR * confidence.mean()) / (5 + PRIOR))
+        assert (np.diff(moved[np.argsort(confidence)]) > 0).all()
+    # Claims of certainty can be mended, too.
+    sure = Recalibration.of(Audit(("a", "b"), ("x", "x"), ("y", "y")), np.ones(2))
+    assert sure == (1.0, PRIOR / (2 + PRIOR))
 
 
 def test_what_a_label_loses_goes_to_none_of_these():
     values = sparse.csr_array(np.array([[0.6, 0.4, 0.0], [0.9, 0.05, 0.0], [1.0, 0, 0]]))
     top, settled = np.array([0, 0, 0]), np.array([False, False, True])
-    less = shifted(values, top, settled, -1.0).toarray()
-    assert less[0, 0] == pytest.approx(1 / (1 + np.exp(1 - logit(0.6))))
-    np.testing.assert_allclose(less[:2, 1] / less[:2, 0], [0.4 / 0.6, 0.05 / 0.9])
-    assert less[2].tolist() == [1.0, 0, 0]
-    more = shifted(values, top, settled, 1.0).toarray()
-    np.testing.assert_allclose(more.sum(axis=1), [1.0, more[1, 0] + 0.5 * (1 - more[1, 0]), 1.0])
+    less = Recalibration(0.8, 0.6).apply(values, top, settled).toarray()
+    np.testing.assert_allclose(less, [[0.45, 0.3, 0], [0.675, 0.0375, 0], [1, 0, 0]])
+    more = Recalibration(0.8, 0.9).apply(values, top, settled).toarray()
+    np.testing.assert_allclose(more, [[0.8, 0.2, 0], [0.95, 0.025, 0], [1, 0, 0]])
 
 
 def test_answers_recalibrate_and_settle(crowd):
@@ -152,7 +153,7 @@ def test_answers_recalibrate_and_settle(crowd):
     open_ones = ~after.answered
     raw = after.classifier.confidence_.max(axis=1)[open_ones].round(9)
     assert (np.diff(after.confidence[open_ones][np.argsort(raw, kind="stable")]) > -1e-6).all()
-    assert condition(after) == "by the audit"
+    assert condition(after) == "(by the audit)"
     count, share = audit.n_right, f"{audit.share:.0%}"
     assert audit_sentence(after).startswith(
         f"Audit: of 30 labels drawn at random {count} were right, {share} (95% interval "

@@ -78,7 +78,7 @@ def test_labels_outside_the_sets(stripped, tmp_path):
         said = [line["outside"] for line in csv.DictReader(file)]
     assert said == ["yes" if one else "" for one in found.outside]
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert f"{found.outside.sum()} labels are outside the candidates of the sample." in page
+    assert f"{found.outside.sum()} labels are outside the candidate sets." in page
     assert "The label given is still one of the set" not in page
 
 

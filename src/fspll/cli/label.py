@@ -179,7 +179,7 @@ def _show(
     out.print(f"{escape(expectation(result))}; {line}", soft_wrap=True)
     if result.outside.any():
         count = counted(int(result.outside.sum()), "label is", "labels are")
-        out.print(f"{count} outside the candidates of the sample", soft_wrap=True)
+        out.print(f"{count} outside the candidate sets", soft_wrap=True)
     if sure is not None:
         rows = result.sure(sure)
         share = f"{counted(len(rows), 'label')} of {n:,} are together at least {sure:.4g} sure"

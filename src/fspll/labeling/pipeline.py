@@ -25,7 +25,7 @@ from fspll.candidates.sets import Candidates
 from fspll.classifier import FsPLLClassifier
 from fspll.embeddings.pictures import is_pil_image
 from fspll.labeling.answering import apply_answers
-from fspll.labeling.audit import Audit, find_shift, shifted
+from fspll.labeling.audit import Audit, Recalibration
 from fspll.labeling.auditing import claimed, draw_audit
 from fspll.labeling.baseline_model import BaselineModel
 from fspll.labeling.ranking import (
@@ -151,14 +151,14 @@ def label(
         annotations = annotations.take(made.kept)
         answers = {name: answers[name] for name in annotations.names if name in answers}
         observed, answered, notes = _observe(annotations, classes, answers, rule)
-    shift = None
+    recalibration = None
     if audited is not None:
         audited = audited.among(set(annotations.names))
         if audited.n_answers:
             # What the model claims of audited labels is what it claims without the answers.
             unknown = {name: one for name, one in answers.items() if name not in audited.given}
             before = _fit(rule, made, _observe(annotations, classes, unknown, rule)[0], device)
-            shift = find_shift(audited, claimed(before, audited, annotations.names))
+            recalibration = Recalibration.of(audited, claimed(before, audited, annotations.names))
     classifier = _fit(rule, made, observed, device)
     classifier.embedding = made.encoder  # fitted on features; new samples are encoded first
     notes += _notes(made)
@@ -169,7 +169,7 @@ def label(
             "'adaptive', so that labels outside the candidates have no probability"
         )
     found = _result(
-        annotations, observed, answered, classifier, made, notes, posterior, outside, shift
+        annotations, observed, answered, classifier, made, notes, posterior, outside, recalibration
     )
     return replace(
         found,
@@ -314,7 +314,7 @@ def _result(
     notes: list[str],
     posterior: np.ndarray | None,
     outside: bool,
-    shift: float | None,
+    recalibration: Recalibration | None,
 ) -> Labeling:
     candidates = classifier.candidates_
     probabilities = on_candidates(classifier.confidence_, candidates)
@@ -341,8 +341,8 @@ def _result(
         answered,
         posterior,
     )
-    if shift is not None:
-        probabilities = shifted(probabilities, top, answered, shift)
+    if recalibration is not None:
+        probabilities = recalibration.apply(probabilities, top, answered)
         inside = probabilities.multiply(candidates.matrix).sum(axis=1)
         missing = np.where(answered, 0.0, (1 - np.asarray(inside).ravel()).clip(0.0, 1.0))
         _, _, confidence, margin = two_likeliest(probabilities)

@@ -24,7 +24,7 @@ def condition(result: Labeling) -> str:
     if (result.answered.size and result.answered.all()) or len(result.classes) == 1:
         return ""
     if result.audit is not None and result.audit.n_answers:
-        return "by the audit"
+        return "(by the audit)"
     if result.observed is not None and result.observed.judgments is not None:
         return "unless people and features make the same mistakes"
     lacking = float(result.missing.mean()) if result.missing.size else 0.0

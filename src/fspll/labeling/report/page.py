@@ -110,7 +110,7 @@ def _lead(result: Labeling) -> str:
         )
     if result.outside.any():
         count = counted(int(result.outside.sum()), "label is", "labels are")
-        said.append(f"{count} outside the candidates of the sample.")
+        said.append(f"{count} outside the candidate sets.")
     if not result.undecided:
         said.append("No sample needs a look.")
         return " ".join(said)
