@@ -115,11 +115,11 @@ class AdaptiveRule(Rectifier):
         """Infer the labels of tasks; each is solved as it would be alone."""
         mask, votes = observed.mask(embeddings.device), observed.prior(embeddings.device)
         means = infer_labels(embeddings, mask, self._means_rule, votes, trace=trace)
+        if mask.ndim == 2 and self._asks(mask[None], observed)[0]:
+            labels = label_models(observed, mask, votes)
+            return self._fit_checked(embeddings, mask, labels, means, votes)
         model = few_samples_model(embeddings, means)
         if mask.ndim == 2:
-            labels = label_models(observed, mask, votes)
-            if self._asks(mask[None], observed)[0]:
-                return self._fit_checked(embeddings, mask, labels, means, votes)
             return model
         shape = mask.shape[:-2]
         flat = mask.reshape(-1, *mask.shape[-2:])
@@ -154,7 +154,9 @@ class AdaptiveRule(Rectifier):
         means: ClassModel | ManyClassModel,
         votes: Tensor | None,
     ) -> AdaptiveModel:
-        """Solve one task (n, m), (n, l) by what held-out samples say."""
+        """Solve one task (n, m), (n, l) by what held-out samples say, on the processor."""
+        embeddings, mask = embeddings.cpu(), mask.cpu()
+        votes = None if votes is None else votes.cpu()
         present = mask.any(dim=0)
         rows = torch.cat(list(folds(len(mask))))
         by_means = torch.cat(
@@ -303,6 +305,7 @@ def best_fit(
 
 def label_models(observed: Observed, mask: Tensor, votes: Tensor | None) -> list[LabelModel]:
     """Return the label models that what was observed of one task allows."""
+    mask, votes = mask.cpu(), None if votes is None else votes.cpu()
     certain = torch.zeros(len(mask), dtype=torch.bool)
     if observed.settled is not None:
         certain[: len(observed.settled)] = torch.from_numpy(observed.settled)
@@ -327,6 +330,7 @@ def set_models(
     mask: Tensor, votes: Tensor | None = None, certain: Tensor | None = None
 ) -> list[LabelModel]:
     """Return the label models of candidate sets (n, l)."""
+    mask, votes = mask.cpu(), None if votes is None else votes.cpu()
     weight = mask.double() if votes is None else mask * votes.double()
     if certain is None:
         certain = torch.zeros(len(mask), dtype=torch.bool)

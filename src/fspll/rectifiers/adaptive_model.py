@@ -64,8 +64,9 @@ class AdaptiveModel(Fitted):
         scores = kernel_scores(queries, self.basis, self.center, self.reach, self.dual)
         logits = self.kernel_weight * scores + self.bias
         logits = logits + self.means_weight * by_means.to(logits).clamp_min(_LEAST).log()
-        allowed = self.means.has_support.to(queries.device).unsqueeze(-2)
-        allowed = allowed | (self.kernel_weight > 0) & self.present.unsqueeze(-2)
+        allowed = self.means.has_support.to(logits.device).unsqueeze(-2)
+        present = self.present.to(logits.device).unsqueeze(-2)
+        allowed = allowed | (self.kernel_weight > 0) & present
         return logits.masked_fill(~allowed, -torch.inf).softmax(dim=-1).to(by_means)
 
     def most_probable(self, queries: Tensor) -> tuple[Tensor, Tensor]:
@@ -150,7 +151,7 @@ def joined(parts: list[AdaptiveModel], shape: torch.Size) -> AdaptiveModel:
 
     def join(values: list[Any]) -> Any:
         if isinstance(values[0], Tensor):
-            stacked = torch.stack([value.to(values[0].dtype) for value in values])
+            stacked = torch.stack([value.to(values[0]) for value in values])
             return stacked.reshape(*shape, *stacked.shape[1:])
         if isinstance(values[0], ClassModel):
             return ClassModel(
