@@ -38,7 +38,6 @@ from fspll.rectifiers.base import Fitted, Rectifier, StoredState, check_neighbor
 from fspll.rectifiers.class_model import ClassModel, ManyClassModel, restore_class_model
 from fspll.rectifiers.evidence import EvidenceRule, infer_labels
 from fspll.rectifiers.held_out import (
-    MOST_IN_FOLDS,
     Check,
     Weights,
     choose_weights,
@@ -46,7 +45,7 @@ from fspll.rectifiers.held_out import (
     kernel_held_out,
     matched,
 )
-from fspll.rectifiers.kernel import RIDGE, WIDTH, KernelRidge
+from fspll.rectifiers.kernel import MOST_EXACT, RIDGE, WIDTH, KernelRidge
 from fspll.rectifiers.kernel_inference import class_probability, infer_with_kernel
 from fspll.rectifiers.label_models import Annotators, EvenSets, LabelModel, SetOdds
 
@@ -285,7 +284,7 @@ def best_fit(
 ) -> BestFit:
     """Choose the label model with the usual kernel, then the kernel with that model.
 
-    With many samples, which are held out only once, the kernel is the usual one.
+    With many samples, for which a kernel is approximated, it is the usual one.
     """
 
     def trial(model: LabelModel, width: float, ridge: float) -> BestFit:
@@ -298,7 +297,7 @@ def best_fit(
         return fit.weights.gain
 
     best = max((trial(model, *KERNELS[0]) for model in labels), key=gain)
-    few = len(embeddings) <= MOST_IN_FOLDS
+    few = len(embeddings) <= MOST_EXACT
     others = [trial(best.labels, *kernel) for kernel in KERNELS[1:] if few]
     return max([best, *others], key=gain)
 

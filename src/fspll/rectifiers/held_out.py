@@ -31,7 +31,7 @@ from fspll.rectifiers.kernel_inference import class_probability, infer_with_kern
 from fspll.rectifiers.label_models import LabelModel
 
 FOLDS = 5
-MOST_IN_FOLDS = 2048  # samples up to which all are held out in turn
+MOST_IN_FOLDS = 4096  # samples up to which all are held out in turn
 MOST_HELD_OUT = 2000  # samples otherwise
 SHARPNESSES = (0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0, 12.0, 16.0, 20.0, 24.0, 32.0)
 MEANS_WEIGHTS = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
