@@ -42,8 +42,10 @@ from fspll.rectifiers.held_out import (
     Weights,
     choose_weights,
     folds,
+    is_sure,
     kernel_held_out,
     matched,
+    standard_error,
 )
 from fspll.rectifiers.kernel import MOST_EXACT, RIDGE, WIDTH, KernelRidge
 from fspll.rectifiers.kernel_inference import class_probability, infer_with_kernel
@@ -166,6 +168,9 @@ class AdaptiveRule(Rectifier):
         fresh = best.labels.take(torch.ones(len(mask), dtype=torch.bool))  # nothing estimated yet
         found = infer_with_kernel(kernel, replace(fresh), present)  # type: ignore[type-var]
         weights = best.weights
+        useless = not is_sure(weights.gain, weights.gain_error) and evenness(mask) >= UNEVEN
+        if useless:
+            weights = replace(weights, kernel=0.0, means=0.0, doubt=best.labels.doubts[0])
         log_means = by_class_means(means, embeddings).to(found.scores).clamp_min(_LEAST).log()
         logits = weights.kernel * (found.scores + found.bias) + weights.means * log_means
         raw = class_probability(logits, present).mean(dim=0)
@@ -177,7 +182,7 @@ class AdaptiveRule(Rectifier):
             without = weights.kernel * best.scores + weights.means * by_means
             logits = 0.5 * (logits + without[order])
             prior = (prior * best.prior[order]).sqrt()
-        if not weights.kernel and not weights.means:
+        if useless:
             # Frequencies and odds were estimated with features that tell nothing: so do they.
             prior = fresh.prior(present / present.sum().to(prior))
             found = replace(found, frequency=present / present.sum().to(prior))
@@ -284,6 +289,10 @@ def best_fit(
 ) -> BestFit:
     """Choose the label model with the usual kernel, then the kernel with that model.
 
+    A label model takes the place of one before it, which has fewer parameters, where it is better
+    by two standard errors: with one large class a model of popular labels may fit as well, and
+    split that class.
+
     With many samples, for which a kernel is approximated, it is the usual one.
     """
 
@@ -296,7 +305,12 @@ def best_fit(
     def gain(fit: BestFit) -> float:
         return fit.weights.gain
 
-    best = max((trial(model, *KERNELS[0]) for model in labels), key=gain)
+    best = trial(labels[0], *KERNELS[0])
+    for model in labels[1:]:
+        other = trial(model, *KERNELS[0])
+        more = other.weights.gains - best.weights.gains
+        if is_sure(float(more.mean()), standard_error(more)):
+            best = other
     few = len(embeddings) <= MOST_EXACT
     others = [trial(best.labels, *kernel) for kernel in KERNELS[1:] if few]
     return max([best, *others], key=gain)
@@ -333,7 +347,7 @@ def set_models(
     weight = mask.double() if votes is None else mask * votes.double()
     if certain is None:
         certain = torch.zeros(len(mask), dtype=torch.bool)
-    return [SetOdds(weight, certain), EvenSets(weight, certain)]
+    return [EvenSets(weight, certain), SetOdds(weight, certain)]
 
 
 def by_class_means(means: ClassModel | ManyClassModel, embeddings: Tensor) -> Tensor:

@@ -62,7 +62,7 @@ class HeldOutScores(NamedTuple):
     priors: list[Tensor]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Weights:
     """How much each kind of evidence counts.
 
@@ -74,17 +74,24 @@ class Weights:
         Exponent of the class means' probabilities.
     doubt : float
         Of the label model.
-    gain : float
-        Mean log-likelihood of held-out samples given their labels, relative to p(x), in nats.
-    gain_error : float
-        Its standard error.
+    gains : Tensor of shape (h,)
+        Log-likelihood of every held-out sample given its labels, relative to p(x), in nats.
     """
 
     kernel: float
     means: float
     doubt: float
-    gain: float
-    gain_error: float
+    gains: Tensor
+
+    @property
+    def gain(self) -> float:
+        """The mean of the gains."""
+        return float(self.gains.mean())
+
+    @property
+    def gain_error(self) -> float:
+        """Its standard error."""
+        return standard_error(self.gains)
 
 
 @dataclass(frozen=True)
@@ -127,6 +134,11 @@ class Check:
         """
         right = (self.hits - self.chance) / max(1 - self.chance, _LEAST)
         return is_sure(self.gain, self.gain_error) and right >= LEAST_RIGHT
+
+
+def standard_error(values: Tensor) -> float:
+    """Return the standard error of the mean of values (h,)."""
+    return float(values.std(correction=0)) / len(values) ** 0.5
 
 
 def is_sure(gain: float, error: float) -> bool:
@@ -213,10 +225,7 @@ def choose_weights(
                     best = value, sharpness, weight, doubt, total
     assert best is not None
     _, sharpness, weight, doubt, total = best
-    gain, error = float(total.mean()), float(total.std(correction=0)) / len(total) ** 0.5
-    if not is_sure(gain, error):  # these features tell nothing
-        return Weights(0.0, 0.0, doubts[0], gain, error)
-    return Weights(sharpness, weight, doubt, gain, error)
+    return Weights(sharpness, weight, doubt, total)
 
 
 def matched(logits: Tensor, frequency: Tensor, present: Tensor) -> Tensor:
