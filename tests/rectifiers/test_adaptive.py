@@ -151,6 +151,19 @@ def test_samples_are_held_out_when_asked_only(digits):
         AdaptiveRule(held_out=3)
 
 
+def test_one_settled_sample_names_a_cluster_where_all_sets_are_full():
+    rng = np.random.default_rng(0)
+    y = np.arange(40) % 2
+    X = rng.normal(size=(40, 4)) + 8 * y[:, None]
+    mask = np.ones((40, 2), dtype=bool)
+    mask[0] = [True, False]
+    settled = np.arange(40) == 0
+    observed = Observed(torch.from_numpy(mask), settled=settled)
+    model = AdaptiveRule(held_out=True).fit(torch.from_numpy(X), observed)
+    assert right(model, y) == 1
+    assert claimed(model) > 0.9
+
+
 def test_the_test_of_evenness():
     rng = np.random.default_rng(0)
     even = [

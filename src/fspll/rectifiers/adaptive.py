@@ -54,6 +54,7 @@ from fspll.rectifiers.label_models import Annotators, EvenSets, LabelModel, SetO
 # Chosen on meta-training classes of photos, on Lost and on scikit-learn's digits; docs/real.md.
 MANY, PER_CLASS = 300, 20  # samples, and per class, from which held-out samples are always asked
 UNEVEN = 1e-3  # p-value of equal label counts below which they are asked with fewer
+NEARLY_FULL = 0.8  # mean share of the classes in a set, above which held-out samples tell nothing
 LEAST_CHECKED = 20  # samples, below which they are not asked
 MOST_SAMPLES, MOST_ENTRIES = 1 << 16, 1 << 24  # of samples, and samples x classes, for a kernel
 _ROWS_AT_ONCE = 1 << 12
@@ -169,6 +170,10 @@ class AdaptiveRule(Rectifier):
         found = infer_with_kernel(kernel, replace(fresh), present)  # type: ignore[type-var]
         weights = best.weights
         useless = not is_sure(weights.gain, weights.gain_error) and evenness(mask) >= UNEVEN
+        check = check_of(best, rows, mask, by_means, present)
+        if useless and check.chance > NEARLY_FULL and isinstance(means, ClassModel):
+            # Such sets could not tell good features from bad ones; clusters may still be clear.
+            return replace(few_samples_model(embeddings, means), check=check)
         if useless:
             weights = replace(weights, kernel=0.0, means=0.0, doubt=best.labels.doubts[0])
         log_means = by_class_means(means, embeddings).to(found.scores).clamp_min(_LEAST).log()
@@ -208,7 +213,7 @@ class AdaptiveRule(Rectifier):
             kernel_weight=torch.tensor(weights.kernel, dtype=shares.dtype)[None, None],
             means_weight=torch.tensor(weights.means, dtype=shares.dtype)[None, None],
             bias=(weights.kernel * found.bias + shift)[None],
-            check=check_of(best, rows, mask, by_means, present),
+            check=check,
             doubt=weights.doubt,
         )
 
