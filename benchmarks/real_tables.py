@@ -312,8 +312,8 @@ def cost(rows: list[Row]) -> str:
         [name_of(method), *(_seconds(cells.get((method, n), [])) for n in sizes)]
         for method in methods_of(rows)
     ]
-    busy = mean(rows, "busy")
-    load = "" if busy is None else f"; the machine's load was {busy:.1f} on average"
+    busy = [row["busy"] for row in rows if row.get("busy") is not None]
+    load = f"; others used the machine, load {min(busy):.0f} to {max(busy):.0f}" if busy else ""
     return f"Seconds of a fit on one core, the quickest of {_seeds(rows)}{load}.\n\n" + grid(
         ["", *(f"{n:,} samples" for n in sizes)], lines
     )
