@@ -40,6 +40,7 @@ SURE_GAIN = 2.0  # standard errors by which a gain is above zero, for features t
 # Standard deviations of the priors: class means as they are, and no kernel.
 _MEANS_PRIOR, _KERNEL_PRIOR = 0.5, 6.0
 _LEAST = 1e-9
+_RAREST = 1e-4  # mean probability of a class, below which it gains nothing more
 
 
 class HeldOutScores(NamedTuple):
@@ -206,8 +207,6 @@ def choose_weights(
     present : bool Tensor of shape (l,)
     """
     best = None
-    inverse = 1 / held.frequency.clamp_min(_LEAST)
-    ratio = [prior * inverse for prior in held.priors]
     doubts = labels.doubts
     penalties = [-0.5 * ((one - doubts[0]) / labels.doubt_scale) ** 2 for one in doubts]
     for sharpness in SHARPNESSES:
@@ -218,8 +217,11 @@ def choose_weights(
                 logits = logits + weight * means
                 known -= 0.5 * ((weight - 1) / _MEANS_PRIOR) ** 2
             probability = matched(logits, held.frequency, present)
-            for doubt, penalty, factor in zip(doubts, penalties, ratio, strict=True):
-                total = (factor * probability).sum(dim=-1).clamp_min(_LEAST).log()
+            # The mean over samples, not the frequency: only then is this a ratio of densities of x,
+            # and predicting rare classes too often gains nothing.
+            density = probability / probability.mean(dim=0).clamp_min(_RAREST)
+            for doubt, penalty, prior in zip(doubts, penalties, held.priors, strict=True):
+                total = (prior * density).sum(dim=-1).clamp_min(_LEAST).log()
                 value = float(total.sum()) + known + penalty
                 if best is None or value > best[0]:
                     best = value, sharpness, weight, doubt, total
