@@ -33,9 +33,9 @@ from fspll.candidates import Candidates, corrupt
 METHODS = [
     *(PLECOC(random_state=0), PALOC(), PLKNN(), MajorityVote(), DawidSkene(), CROWDLAB()),
     # Few epochs, for speed.
-    PRODEN(n_epochs=25, hidden=(50,), random_state=0),
-    CC(n_epochs=25, hidden=(50,), random_state=0),
-    POP(n_epochs=25, hidden=(50,), threshold=0.01, random_state=0),
+    PRODEN(n_epochs=12, hidden=(30,), random_state=0),
+    CC(n_epochs=12, hidden=(30,), random_state=0),
+    POP(n_epochs=12, hidden=(30,), threshold=0.01, random_state=0),
 ]
 LEFT_OUT = {"check_array_api_input"}  # needs an environment variable before scipy is imported
 
@@ -184,9 +184,9 @@ def tasks(draw):
         PLECOC(random_state=0, n_columns=1, scale="none"),
         PALOC(kernel="linear", mu=0.25, scale="minmax"),
         PLKNN(n_neighbors=1, scale="none"),
-        PRODEN(random_state=0, n_epochs=20, hidden=(), scale="none"),
-        CC(random_state=0, n_epochs=20, hidden=(20, 20), batch_size=1, scale="minmax"),
-        POP(random_state=0, n_epochs=20, hidden=(20,), n_warm_up=0, window=1, threshold=0.9),
+        PRODEN(random_state=0, n_epochs=5, hidden=(), scale="none"),
+        CC(random_state=0, n_epochs=5, hidden=(20, 20), batch_size=1, scale="minmax"),
+        POP(random_state=0, n_epochs=5, hidden=(20,), n_warm_up=0, window=1, threshold=0.9),
     ],
     ids=repr,
 )

@@ -162,6 +162,7 @@ def test_one_settled_sample_names_a_cluster_where_all_sets_are_full():
     model = AdaptiveRule(held_out=True).fit(torch.from_numpy(X), observed)
     assert right(model, y) == 1
     assert claimed(model) > 0.9
+    assert model.posterior.shape == model.confidence.shape
 
 
 def test_the_test_of_evenness():

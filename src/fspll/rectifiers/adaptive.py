@@ -173,7 +173,8 @@ class AdaptiveRule(Rectifier):
         check = check_of(best, rows, mask, by_means, present)
         if useless and check.chance > NEARLY_FULL and isinstance(means, ClassModel):
             # Such sets could not tell good features from bad ones; clusters may still be clear.
-            return replace(few_samples_model(embeddings, means), check=check)
+            model = few_samples_model(embeddings, means)
+            return replace(model, check=check, posterior=means.confidence.double())
         if useless:
             weights = replace(weights, kernel=0.0, means=0.0, doubt=best.labels.doubts[0])
         log_means = by_class_means(means, embeddings).to(found.scores).clamp_min(_LEAST).log()
