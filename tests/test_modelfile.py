@@ -287,7 +287,7 @@ def test_many_samples_and_classes_take_little_room(tmp_path):
 
 
 def test_files_of_few_samples_stay_readable_to_older_versions(tmp_path, path, monkeypatch):
-    assert read(path)[2]["format_version"] == "4"
+    assert read(path)[2]["format_version"] == "5"
     X, sets, _ = data()
     FsPLLClassifier(rectifier="evidence").fit(X, sets).save(tmp_path / "few.fspll")
     assert read(tmp_path / "few.fspll")[2]["format_version"] == "1"
@@ -648,8 +648,8 @@ def test_metadata_that_does_not_fit(path, change, message):
 
 def test_another_kind_of_file_and_a_newer_one(path, checkpoint):
     refuse(checkpoint, "is a safetensors file, but not a classifier that fspll saved")
-    rewrite(path, header={"format_version": "5"})
-    refuse(path, r"has format version 5, but this fspll \S+ reads up to 4; install a newer fspll")
+    rewrite(path, header={"format_version": "7"})
+    refuse(path, r"has format version 7, but this fspll \S+ reads up to 6; install a newer fspll")
     with pytest.raises(CheckpointError, match="but not an embedding that fspll saved"):
         FsPLLClassifier(embedding=path).fit(np.zeros((1, 16, 16)), ["a"])
 

@@ -31,6 +31,7 @@ from fspll.embeddings.registry import load_embedding
 from fspll.modelfile import SHORTCUTS, StoredClassifier
 from fspll.rectifiers.base import Fitted, Rectifier, is_large, to_tensor
 from fspll.rectifiers.registry import make_rectifier
+from fspll.rectifiers.scaling import fit_scaled
 from fspll.rectifiers.sparse.entries import best_labels
 
 
@@ -224,7 +225,7 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
                 embeddings = embeddings.float()
             embeddings = embeddings.to(device)
         self.rectifier_ = rectifier
-        self._keep(candidates, rectifier.fit(embeddings, observed, trace=trace))
+        self._keep(candidates, fit_scaled(rectifier, embeddings, observed, trace=trace))
         return self
 
     def _keep(self, candidates: Candidates, model: Fitted) -> None:

@@ -41,8 +41,9 @@ from fspll.embeddings.encoders.network import NetworkEncoder
 from fspll.embeddings.stored import describe_encoder, restore_encoder
 from fspll.rectifiers.base import Fitted, Rectifier, StoredState
 from fspll.rectifiers.registry import RECTIFIERS, make_rectifier, restore_rectifier
+from fspll.rectifiers.scaling import ScaledModel, restore_scaled
 
-FORMAT = FileFormat("fspll-classifier", version=4, noun="a classifier")
+FORMAT = FileFormat("fspll-classifier", version=6, noun="a classifier")
 SHORTCUTS = ("n_neighbors", "n_iterations", "class_balance", "manifold_weight", "metric")
 _NETWORK = "embedding."
 
@@ -82,7 +83,7 @@ def save(stored: StoredClassifier, path: Path | str) -> None:
     """Write a fitted classifier to ``path``.
 
     Files get the lowest version that tells all: 1 for few samples, 2 for many, 3 for a rectifier
-    with settings of its own, 4 for a kernel.
+    with settings of its own, 4 or 5 for a kernel, 6 for features of unusual size.
     """
     state, about = stored.model.state()
     confidence = stored.model.confidence
@@ -112,6 +113,8 @@ def save(stored: StoredClassifier, path: Path | str) -> None:
     }
     if about:
         metadata["state"] = about
+    if isinstance(stored.model, ScaledModel):
+        metadata["exponent"] = stored.model.exponent
     if stored.embedding is not None:
         network, metadata["embedding"] = describe_encoder(stored.embedding)
         tensors |= {_NETWORK + name: tensor for name, tensor in network.items()}
@@ -166,10 +169,8 @@ def _restore(
         else _read_confidence(tensors, candidates)
     )
     about = _object(metadata, "state") if "state" in metadata else {}
-    model = replace(
-        rectifier.restore(StoredState(tensors, about, candidates, confidence)),
-        n_neighbors=n_neighbors,
-    )
+    model = rectifier.restore(StoredState(tensors, about, candidates, confidence))
+    model = restore_scaled(replace(model, n_neighbors=n_neighbors), metadata.get("exponent"))
     width = model.prototypes.shape[-1]
     if isinstance(embedding, NetworkEncoder):
         given = getattr(embedding.network, "n_features", width)

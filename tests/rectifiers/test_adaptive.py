@@ -131,6 +131,25 @@ def test_new_samples_are_predicted_as_surely_as_they_are_right(digits):
     assert float(sure.mean()) == pytest.approx((best.numpy() == y[400:]).mean(), abs=0.03)
 
 
+def test_new_samples_unlike_the_training_samples_are_predicted_less_surely():
+    """Of every digit the first twenty: a few writers; the others wrote otherwise."""
+    X, y = load_digits(return_X_y=True)
+    rows = np.concatenate([np.flatnonzero(y == c)[:20] for c in range(10)])
+    mask = drawn_sets(y[rows], 10, 2, np.random.default_rng(0))
+    model = fit(X[rows], mask, held_out=True)
+    new = np.setdiff1d(np.arange(len(y)), rows)
+    probability, best = model.predict_proba(torch.from_numpy(X[new])).max(dim=-1)
+    assert abs(float(probability.mean()) - (best.numpy() == y[new]).mean()) < 0.05
+
+
+def test_far_from_all_samples_no_class_is_sure(digits):
+    X, y = digits
+    mask = drawn_sets(y[:400], 10, 1, np.random.default_rng(0))
+    model = fit(X[:400], mask)
+    far = torch.from_numpy(1000 * X[400:410])
+    assert float(model.predict_proba(far).max()) < 0.11
+
+
 def test_few_samples_of_even_sets_are_labeled_by_class_means(digits):
     X, y = digits[0][:60], digits[1][:60]
     mask = drawn_sets(y, 10, 2, np.random.default_rng(0))
@@ -216,6 +235,97 @@ def test_annotators_who_are_often_wrong_count_less(digits):
 
 
 # -------------------------------------------------------------------- batches, classes and files
+
+
+def test_people_who_make_the_same_mistakes_are_not_believed_too_surely(digits):
+    """A quarter of the samples is hard: who errs there gives the same wrong label."""
+    X, y = digits[0][:500], digits[1][:500]
+    rng = np.random.default_rng(0)
+    hard, wrong = rng.random(500) < 0.25, (y + rng.integers(1, 10, 500)) % 10
+    skill = rng.uniform(0.4, 0.9, 30)
+    said = [
+        (row, person, y[row] if rng.random() < skill[person] / (1 + hard[row]) else other)
+        for row in range(500)
+        for person in rng.choice(30, 3, replace=False)
+        for other in [wrong[row] if hard[row] else rng.integers(10)]
+    ]
+    rows, people, labels = np.array(said).T
+    mask = np.zeros((500, 10), dtype=bool)
+    mask[rows, labels] = True
+    judgments = Judgments(rows, people, labels, tuple(f"p{i}" for i in range(30)))
+    clf = FsPLLClassifier().fit(X, mask, judgments=judgments)
+    assert clf.model_.doubt < 0.7
+    assert abs(clf.confidence_.max(axis=1).mean() - (clf.labels_ == y).mean()) < 0.03
+
+
+# -------------------------------------------------------------------- many samples
+
+
+@pytest.fixture
+def few_are_many(monkeypatch):
+    """Set low what is large, so that few samples take the road of many."""
+    monkeypatch.setattr("fspll.rectifiers.base.DENSE_ENTRIES", 10)
+    monkeypatch.setattr("fspll.rectifiers.adaptive.MOST_SAMPLES", 300)
+
+
+@pytest.mark.parametrize("most", [1 << 26, 10])
+def test_errors_are_promised_alike_on_both_sides_of_the_handover(monkeypatch, most):
+    """Round classes near each other: 20 classes, 16 features, three even distractors."""
+    monkeypatch.setattr("fspll.rectifiers.base.DENSE_ENTRIES", most)
+    rng = np.random.default_rng(0)
+    y, new_y = rng.integers(0, 20, 1000), rng.integers(0, 20, 1000)
+    centers = 1.2 * rng.normal(size=(20, 16))
+    X = centers[y] + rng.normal(size=(1000, 16))
+    clf = FsPLLClassifier().fit(X, drawn_sets(y, 20, 3, rng))
+    best = clf.confidence_.max(axis=1)
+    best = best.toarray() if most == 10 else best
+    made = (clf.labels_ != y).mean()
+    assert 0.001 < made < 0.02
+    assert abs(1 - best.mean() - made) < 0.004
+    new = centers[new_y] + rng.normal(size=(1000, 16))
+    promised = 1 - clf.predict_proba(new).max(axis=1).mean()
+    assert abs(promised - (clf.predict(new) != new_y).mean()) < 0.015
+
+
+def test_samples_that_were_not_learned_from_are_labeled_as_well(digits, few_are_many):
+    X, y = digits[0][:900], digits[1][:900]
+    mask = drawn_sets(y, 10, 2, np.random.default_rng(0))
+    clf = FsPLLClassifier().fit(X, mask)
+    assert len(clf.model_.basis) == 300
+    confidence = clf.confidence_
+    assert confidence.has_canonical_format
+    assert np.array_equal(confidence.indices, clf.candidates_.matrix.indices)
+    assert (clf.labels_ == y).mean() > 0.97
+    assert abs(confidence.max(axis=1).toarray().mean() - (clf.labels_ == y).mean()) < 0.02
+    assert clf.model_.posterior.shape == (900, 10)
+    assert clf.check_.separates
+
+
+def test_annotators_and_settled_samples_of_many(digits, few_are_many):
+    X, y = digits[0][:900], digits[1][:900]
+    rng = np.random.default_rng(0)
+    people = np.tile(np.arange(3), 900)
+    rows = np.repeat(np.arange(900), 3)
+    true = rng.random(2700) < np.array([0.95, 0.6, 0.6])[people]
+    labels = np.where(true, y[rows], rng.integers(0, 10, 2700))
+    mask = np.zeros((900, 10), dtype=bool)
+    mask[rows, labels] = True
+    settled = np.zeros(900, dtype=bool)
+    settled[::90] = True
+    mask[settled] = np.eye(10, dtype=bool)[(y[settled] + 1) % 10]  # a person may say otherwise
+    judgments = Judgments(rows, people, labels, ("good", "bad", "worse"))
+    clf = FsPLLClassifier().fit(X, mask, judgments=judgments, settled=settled)
+    confidence = clf.confidence_.toarray()
+    assert (confidence[settled].max(axis=1) > 0.999).all()
+    assert (clf.labels_[settled] == (y[settled] + 1) % 10).all()
+    assert (clf.labels_[~settled] == y[~settled]).mean() > 0.97
+
+
+def test_too_many_classes_for_a_kernel_leave_class_means(digits, few_are_many, monkeypatch):
+    monkeypatch.setattr("fspll.rectifiers.adaptive.MOST_ENTRIES", 400)
+    X, y = digits
+    clf = FsPLLClassifier().fit(X, drawn_sets(y, 10, 1, np.random.default_rng(0)))
+    assert not isinstance(clf.model_, AdaptiveModel)
 
 
 def test_a_batch_is_its_tasks(digits):

@@ -50,7 +50,7 @@ def test_the_same_with_landmarks(monkeypatch):
         assert found[i].tolist() == pytest.approx(expected.tolist(), abs=1e-6)
     gram = feature.T @ feature + 0.3 * torch.eye(8)
     fitted = feature @ torch.linalg.solve(gram, feature.T @ shares)
-    assert regression.predict(e, regression.dual(shares)).tolist() == [
+    assert regression.predict(e, regression.dual(shares))[0].tolist() == [
         pytest.approx(row, abs=1e-6) for row in fitted.tolist()
     ]
 
@@ -65,8 +65,8 @@ def test_all_samples_as_landmarks_are_the_exact_regression(monkeypatch):
     assert torch.allclose(exact.left_out(shares), approximate.left_out(shares), atol=1e-6)
     new = task(seed=1)[0]
     assert torch.allclose(
-        exact.predict(new, exact.dual(shares)),
-        approximate.predict(new, approximate.dual(shares)),
+        exact.predict(new, exact.dual(shares))[0],
+        approximate.predict(new, approximate.dual(shares))[0],
         atol=1e-6,
     )
 
@@ -76,8 +76,8 @@ def test_place_and_scale_of_the_features_do_not_matter():
     one, other = KernelRidge(e), KernelRidge(1000 * e + 7)
     assert torch.allclose(one.left_out(shares), other.left_out(shares), atol=1e-8)
     new = task(seed=1)[0]
-    moved = other.predict(1000 * new + 7, other.dual(shares))
-    assert torch.allclose(one.predict(new, one.dual(shares)), moved, atol=1e-8)
+    moved, _ = other.predict(1000 * new + 7, other.dual(shares))
+    assert torch.allclose(one.predict(new, one.dual(shares))[0], moved, atol=1e-8)
 
 
 def test_a_batch_is_its_tasks():
@@ -94,3 +94,29 @@ def test_equal_samples_predict_the_mean():
     shares = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
     found = KernelRidge(e).left_out(shares)
     assert found[0].tolist() == pytest.approx([1 / 3, 2 / 3], abs=0.05)
+
+
+# -------------------------------------------------------------------- far from any sample
+
+
+@pytest.mark.parametrize("most_exact", [100, 10])
+def test_the_nearest_other_sample_is_not_the_sample_itself(monkeypatch, most_exact):
+    monkeypatch.setattr(module, "MOST_EXACT", most_exact)
+    monkeypatch.setattr(module, "LANDMARKS", 8)
+    e, _ = task()
+    regression = KernelRidge(e)
+    basis = {tuple(row) for row in regression.basis.tolist()}
+    found = regression.nearest_others(e) * regression.reach
+    for i, row in enumerate(e):
+        others = [j for j in range(len(e)) if j != i and tuple(e[j].tolist()) in basis]
+        expected = min(float((row - e[j]).square().sum()) for j in others)
+        assert float(found[i]) == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_nearest_sample_of_a_new_one():
+    e, shares = task()
+    regression = KernelRidge(e)
+    new = e[:3] + 0.1
+    _, nearest = regression.predict(new, regression.dual(shares))
+    expected = (new.unsqueeze(1) - e).square().sum(dim=-1).min(dim=1).values
+    assert (nearest * regression.reach).ravel().tolist() == pytest.approx(expected.tolist())

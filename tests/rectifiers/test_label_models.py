@@ -36,6 +36,26 @@ def test_a_full_set_lacks_nothing():
     assert full.prior(FREQUENCY, 0.3)[0].tolist() == pytest.approx(FREQUENCY.tolist())
 
 
+def test_frequencies_follow_from_how_many_sets_hold_a_label():
+    # 2,000 sets of two, distractors drawn evenly: label c is in pi_c + (1 - pi_c) / 2 of them.
+    generator = torch.Generator().manual_seed(0)
+    frequency = torch.tensor([0.8, 0.15, 0.05])
+    truth = torch.multinomial(frequency.expand(2000, 3), 1, generator=generator)
+    other = (truth + torch.randint(1, 3, (2000, 1), generator=generator)) % 3
+    sets = torch.zeros(2000, 3).double().scatter_(1, truth, 1).scatter_(1, other, 1)
+    model = EvenSets(sets, torch.zeros(2000).bool())
+    assert model.start(torch.ones(3).bool()).tolist() == pytest.approx(frequency.tolist(), abs=0.04)
+
+
+def test_differences_that_may_be_chance_leave_frequencies_equal():
+    present = torch.tensor([True, True, True, False])
+    sets = torch.tensor([[1, 1, 0, 0], [0, 1, 1, 0], [1, 0, 1, 0], [1, 1, 0, 0]]).double()
+    start = EvenSets(sets, torch.zeros(4).bool()).start(present)
+    assert start.tolist() == pytest.approx([1 / 3, 1 / 3, 1 / 3, 0])
+    full = EvenSets(torch.ones(5, 4).double(), torch.zeros(5).bool())
+    assert full.start(torch.ones(4).bool()).tolist() == [0.25] * 4
+
+
 def test_votes_weight_the_candidates():
     prior = EvenSets(torch.tensor([[3.0, 1.0, 0.0]]).double(), NONE_CERTAIN[:1]).prior(
         torch.full((3,), 1 / 3).double()

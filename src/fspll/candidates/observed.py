@@ -130,6 +130,27 @@ class Observed:
             return torch.from_numpy(prior).to(device)
         return votes.to(device)
 
+    def candidate_votes(self) -> np.ndarray | None:
+        """Return the votes of one task, candidate by candidate in the order of the samples."""
+        votes: Any = self.votes
+        if votes is None:
+            return None
+        if sparse.issparse(votes):
+            return votes.data
+        matrix = self.sets().matrix
+        rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+        return votes.cpu().numpy()[rows, matrix.indices]
+
+    def take(self, rows: np.ndarray) -> Observed:
+        """Return what is known about some samples of one task, by row numbers."""
+        sets = self.sets()
+        return Observed(
+            sets.take(rows),
+            None if self.votes is None else self.votes[rows],
+            judgments=None if self.judgments is None else self.judgments.take(rows),
+            settled=None if self.settled is None else self.settled[rows],
+        )
+
     def sets(self) -> Candidates:
         """Return the candidates of one task as :class:`Candidates`."""
         if isinstance(self.candidates, Candidates):

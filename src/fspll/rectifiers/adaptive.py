@@ -21,44 +21,25 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from scipy import sparse, stats
+from scipy import stats
 from torch import Tensor
 
 from fspll._common.arguments import check_count, is_flag
 from fspll._common.errors import InputError
 from fspll.candidates.observed import Observed
-from fspll.rectifiers.adaptive_model import (
-    AdaptiveModel,
-    few_samples_model,
-    joined,
-    restore_adaptive,
-    task_of,
-)
+from fspll.rectifiers.adaptive_model import few_samples_model, joined, restore_adaptive, task_of
 from fspll.rectifiers.base import Fitted, Rectifier, StoredState, check_neighbors, to_tensor
+from fspll.rectifiers.checked_fit import CheckedFit, fit_checked
 from fspll.rectifiers.class_model import ClassModel, ManyClassModel, restore_class_model
 from fspll.rectifiers.evidence import EvidenceRule, infer_labels
-from fspll.rectifiers.held_out import (
-    Check,
-    Weights,
-    choose_weights,
-    folds,
-    is_sure,
-    kernel_held_out,
-    matched,
-    standard_error,
-)
-from fspll.rectifiers.kernel import MOST_EXACT, RIDGE, WIDTH, KernelRidge
-from fspll.rectifiers.kernel_inference import class_probability, infer_with_kernel
-from fspll.rectifiers.label_models import Annotators, EvenSets, LabelModel, SetOdds
+from fspll.rectifiers.label_models import LabelModel, label_models, set_models
 
 # Chosen on meta-training classes of photos, on Lost and on scikit-learn's digits; docs/real.md.
 MANY, PER_CLASS = 300, 20  # samples, and per class, from which held-out samples are always asked
-UNEVEN = 1e-3  # p-value of equal label counts below which they are asked with fewer
-NEARLY_FULL = 0.8  # mean share of the classes in a set, above which held-out samples tell nothing
+UNEVEN = 1e-2  # p-value of equal label counts below which they are asked with fewer
 LEAST_CHECKED = 20  # samples, below which they are not asked
-MOST_SAMPLES, MOST_ENTRIES = 1 << 16, 1 << 24  # of samples, and samples x classes, for a kernel
-_ROWS_AT_ONCE = 1 << 12
-KERNELS = ((WIDTH, RIDGE), (0.3, RIDGE), (3.0, 0.03))  # width and ridge, the usual first
+# Samples, and samples x classes, that a kernel learns from; and per class, below which it does not.
+MOST_SAMPLES, MOST_ENTRIES, LEAST_PER_CLASS = 1 << 16, 1 << 24, 5
 _LEAST = 1e-12
 
 
@@ -96,6 +77,7 @@ class AdaptiveRule(Rectifier):
     uses_unlabeled = True
     handles_many = True
     calibrated = True
+    ignores_scale = True
 
     def __post_init__(self) -> None:
         check_neighbors(self.n_neighbors)
@@ -118,8 +100,8 @@ class AdaptiveRule(Rectifier):
         mask, votes = observed.mask(embeddings.device), observed.prior(embeddings.device)
         means = infer_labels(embeddings, mask, self._means_rule, votes, trace=trace)
         if mask.ndim == 2 and self._asks(mask[None], observed)[0]:
-            labels = label_models(observed, mask, votes)
-            return self._fit_checked(embeddings, mask, labels, means, votes)
+            labels = label_models(observed)
+            return self._fit_checked(embeddings, mask, labels, means, votes).model
         model = few_samples_model(embeddings, means)
         if mask.ndim == 2:
             return model
@@ -134,7 +116,7 @@ class AdaptiveRule(Rectifier):
             of_task = None if votes is None else votes.reshape(flat.shape)[task]
             labels = set_models(flat[task], of_task)
             part = task_of(means, shape, task)
-            parts[task] = self._fit_checked(e[task], flat[task], labels, part, of_task)
+            parts[task] = self._fit_checked(e[task], flat[task], labels, part, of_task).model
         return joined(parts, shape)
 
     def _asks(self, mask: Tensor, observed: Observed) -> np.ndarray:
@@ -155,97 +137,38 @@ class AdaptiveRule(Rectifier):
         labels: list[LabelModel],
         means: ClassModel | ManyClassModel,
         votes: Tensor | None,
-    ) -> AdaptiveModel:
-        """Solve one task (n, m), (n, l) by what held-out samples say, on the processor."""
-        embeddings, mask = embeddings.cpu(), mask.cpu()
-        votes = None if votes is None else votes.cpu()
-        present = mask.any(dim=0)
-        rows = torch.cat(list(folds(len(mask))))
-        by_means = torch.cat(
-            [self._means_without(embeddings, mask, votes, held) for held in folds(len(mask))]
-        )
-        best = best_fit(embeddings, labels, present, by_means)
-        kernel = KernelRidge(embeddings, *best.kernel)
-        fresh = best.labels.take(torch.ones(len(mask), dtype=torch.bool))  # nothing estimated yet
-        found = infer_with_kernel(kernel, replace(fresh), present)  # type: ignore[type-var]
-        weights = best.weights
-        useless = not is_sure(weights.gain, weights.gain_error) and evenness(mask) >= UNEVEN
-        check = check_of(best, rows, mask, by_means, present)
-        if useless and check.chance > NEARLY_FULL and isinstance(means, ClassModel):
-            # Such sets could not tell good features from bad ones; clusters may still be clear.
-            model = few_samples_model(embeddings, means)
-            return replace(model, check=check, posterior=means.confidence.double())
-        if useless:
-            weights = replace(weights, kernel=0.0, means=0.0, doubt=best.labels.doubts[0])
-        log_means = by_class_means(means, embeddings).to(found.scores).clamp_min(_LEAST).log()
-        logits = weights.kernel * (found.scores + found.bias) + weights.means * log_means
-        raw = class_probability(logits, present).mean(dim=0)
-        prior = found.labels.prior(found.frequency, weights.doubt)
-        if len(rows) == len(mask):
-            # What was found without a sample errs independently of what only leaves it out of the
-            # last step, and nothing in it confirms itself: the mean of both is better than either.
-            order = rows.argsort()
-            without = weights.kernel * best.scores + weights.means * by_means
-            logits = 0.5 * (logits + without[order])
-            prior = (prior * best.prior[order]).sqrt()
-        if useless:
-            # Frequencies and odds were estimated with features that tell nothing: so do they.
-            prior = fresh.prior(present / present.sum().to(prior))
-            found = replace(found, frequency=present / present.sum().to(prior))
-        probability = matched(logits, found.frequency, present)
-        joint = prior * probability / found.frequency.clamp_min(_LEAST)
-        shares = joint / joint.sum(dim=-1, keepdim=True).clamp_min(_LEAST)
-        shift = torch.where(present, (found.frequency / raw.clamp_min(_LEAST)).log(), 0)
-        confidence = (shares * mask).to(means.prototypes)
-        return AdaptiveModel(
-            confidence=confidence
-            if isinstance(means, ClassModel)
-            else on_entries(confidence, means.confidence),
-            posterior=shares,
-            prototypes=means.prototypes,
-            present=means.present,
-            n_neighbors=means.n_neighbors,
-            trace=means.trace,
-            means=means,
-            basis=kernel.basis,
-            center=kernel.center,
-            reach=kernel.reach,
-            dual=kernel.dual(shares),
-            kernel_weight=torch.tensor(weights.kernel, dtype=shares.dtype)[None, None],
-            means_weight=torch.tensor(weights.means, dtype=shares.dtype)[None, None],
-            bias=(weights.kernel * found.bias + shift)[None],
-            check=check,
-            doubt=weights.doubt,
-        )
-
-    def _means_without(
-        self, embeddings: Tensor, mask: Tensor, votes: Tensor | None, held: Tensor
-    ) -> Tensor:
-        """Log-probabilities of held-out samples by class means of the others, (h, l)."""
-        seen = torch.ones(len(mask), dtype=torch.bool)
-        seen[held] = False
-        observed = Observed(mask[seen], None if votes is None else votes[seen])
-        part = self._means_rule.fit(embeddings[seen], observed)
-        return part.predict_proba(embeddings[held]).double().clamp_min(_LEAST).log()
+    ) -> CheckedFit:
+        uneven = bool(evenness(mask) < UNEVEN)
+        return fit_checked(embeddings, mask, labels, means, self._means_rule, votes, uneven=uneven)
 
     def fit_many(self, embeddings: np.ndarray, observed: Observed) -> Fitted:
-        """Infer the labels of many samples, their class means entry by entry."""
+        """Infer the labels of many samples, their class means entry by entry.
+
+        The kernel learns from as many samples as its arrays allow, drawn at random, and labels the
+        others as it would new ones, with what their own sets say. Where these are too few per
+        class, class means are alone.
+        """
         means = self._means_rule.fit_many(embeddings, observed)
-        if not self._has_kernel(observed) or self.held_out is False:
+        rows = self._learned_from(observed)
+        if rows is None:
             return means
-        mask = observed.mask()
-        labels = label_models(observed, mask, observed.prior())
         assert isinstance(means, ManyClassModel)
-        return self._fit_checked(to_tensor(embeddings), mask, labels, means, None)
+        part = observed.take(rows)
+        found = self._fit_checked(
+            to_tensor(embeddings[rows]), part.mask(), label_models(part), means, None
+        )
+        return found.extend(embeddings, observed, rows, MOST_ENTRIES)
 
-    def _has_kernel(self, observed: Observed) -> bool:
+    def _learned_from(self, observed: Observed) -> np.ndarray | None:
+        """Return the rows that a kernel learns from, settled ones first, or None."""
         n, n_classes = observed.n_samples, observed.n_classes
-        return n <= MOST_SAMPLES and n * n_classes <= MOST_ENTRIES and not observed.n_unlabeled
-
-    def check(self, observed: Observed) -> None:
-        """Raise when this cannot take what was observed; a kernel takes votes of many samples."""
-        if not self._has_kernel(observed) or self.held_out is False:
-            super().check(observed)
+        most = min(n, MOST_SAMPLES, MOST_ENTRIES // n_classes)
+        if observed.n_unlabeled or self.held_out is False or most < LEAST_PER_CLASS * n_classes:
+            return None
+        order = np.random.default_rng(0).permutation(n)
+        if observed.settled is not None:
+            order = order[np.argsort(~observed.settled[order], kind="stable")]
+        return np.sort(order[:most])
 
     def restore(self, stored: StoredState) -> Fitted:
         """Read the class means and the kernel of a model file."""
@@ -273,120 +196,3 @@ def evenness(mask: Tensor) -> np.ndarray:
     statistic = off.square().sum(dim=-1) / variance.clamp_min(_LEAST) * (n_labels - 1) / n_labels
     p = stats.chi2.sf(statistic.cpu().numpy(), (n_labels - 1).clamp_min(1).cpu().numpy())
     return np.where(((n_labels > 1) & (variance > _LEAST)).cpu().numpy(), p, 1.0)
-
-
-# -------------------------------------------------------------------- by held-out samples
-
-
-@dataclass(frozen=True, eq=False)
-class BestFit:
-    """The label model, the kernel and the weights under which held-out samples are likeliest."""
-
-    labels: LabelModel
-    kernel: tuple[float, float]
-    weights: Weights
-    scores: Tensor  # (h, l)
-    frequency: Tensor  # (h, l)
-    prior: Tensor  # (h, l), with the doubt that was chosen
-
-
-def best_fit(
-    embeddings: Tensor, labels: list[LabelModel], present: Tensor, by_means: Tensor
-) -> BestFit:
-    """Choose the label model with the usual kernel, then the kernel with that model.
-
-    A label model takes the place of one before it, which has fewer parameters, where it is better
-    by two standard errors: with one large class a model of popular labels may fit as well, and
-    split that class.
-
-    With many samples, for which a kernel is approximated, it is the usual one.
-    """
-
-    def trial(model: LabelModel, width: float, ridge: float) -> BestFit:
-        held = kernel_held_out(embeddings, model, present, width, ridge)
-        weights = choose_weights(held, by_means, model, present)
-        prior = held.priors[model.doubts.index(weights.doubt)]
-        return BestFit(model, (width, ridge), weights, held.scores, held.frequency, prior)
-
-    def gain(fit: BestFit) -> float:
-        return fit.weights.gain
-
-    best = trial(labels[0], *KERNELS[0])
-    for model in labels[1:]:
-        other = trial(model, *KERNELS[0])
-        more = other.weights.gains - best.weights.gains
-        if is_sure(float(more.mean()), standard_error(more)):
-            best = other
-    few = len(embeddings) <= MOST_EXACT
-    others = [trial(best.labels, *kernel) for kernel in KERNELS[1:] if few]
-    return max([best, *others], key=gain)
-
-
-def label_models(observed: Observed, mask: Tensor, votes: Tensor | None) -> list[LabelModel]:
-    """Return the label models that what was observed of one task allows."""
-    mask, votes = mask.cpu(), None if votes is None else votes.cpu()
-    certain = torch.zeros(len(mask), dtype=torch.bool)
-    if observed.settled is not None:
-        certain[: len(observed.settled)] = torch.from_numpy(observed.settled)
-    said = observed.judgments
-    if said is None:
-        return set_models(mask, votes, certain)
-    inside = said.labels >= 0
-    return [
-        Annotators(
-            torch.from_numpy(said.rows[inside]),
-            torch.from_numpy(said.annotators[inside]),
-            torch.from_numpy(said.labels[inside]),
-            torch.from_numpy(said.shares[inside]),
-            len(said.names),
-            mask.double(),
-            certain,
-        )
-    ]
-
-
-def set_models(
-    mask: Tensor, votes: Tensor | None = None, certain: Tensor | None = None
-) -> list[LabelModel]:
-    """Return the label models of candidate sets (n, l)."""
-    mask, votes = mask.cpu(), None if votes is None else votes.cpu()
-    weight = mask.double() if votes is None else mask * votes.double()
-    if certain is None:
-        certain = torch.zeros(len(mask), dtype=torch.bool)
-    return [EvenSets(weight, certain), SetOdds(weight, certain)]
-
-
-def by_class_means(means: ClassModel | ManyClassModel, embeddings: Tensor) -> Tensor:
-    """Probabilities of the training samples by class means (n, l), without the sample if few."""
-    if isinstance(means, ClassModel) and means.left_out is not None:
-        return means.left_out
-    return torch.cat([means.predict_proba(part) for part in embeddings.split(_ROWS_AT_ONCE)])
-
-
-def on_entries(dense: Tensor, pattern: sparse.csr_array) -> sparse.csr_array:
-    """Return the values of a dense (n, l) where a sparse matrix has entries."""
-    rows = np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr))
-    values = dense.numpy()[rows, pattern.indices]
-    return sparse.csr_array((values, pattern.indices, pattern.indptr), shape=pattern.shape)
-
-
-def check_of(best: BestFit, rows: Tensor, mask: Tensor, by_means: Tensor, present: Tensor) -> Check:
-    """Count how often the best class of held-out samples is among their candidates."""
-    weights = best.weights
-    logits = weights.kernel * best.scores + weights.means * by_means
-    probability, top = matched(logits, best.frequency, present).max(dim=-1)
-    sets = mask[rows].double()
-    sizes, n_others = sets.sum(dim=-1), max(1, int(present.sum()) - 1)
-    expected = probability + (1 - probability) * (sizes - 1) / n_others
-    if isinstance(best.labels, EvenSets):  # whose doubt is the share of sets without the truth
-        lacking = (1 - probability) * sizes / n_others
-        expected = (1 - weights.doubt) * expected + weights.doubt * lacking
-    return Check(
-        n_samples=len(rows),
-        hits=float(sets.gather(1, top.unsqueeze(1)).mean()),
-        expected=float(expected.mean()),
-        chance=float(sets.mean(dim=-1).mean() * mask.shape[1] / int(present.sum())),
-        commonest=float(sets.mean(dim=0).max()),
-        gain=weights.gain,
-        gain_error=weights.gain_error,
-    )

@@ -16,7 +16,7 @@ from fspll._common.stored_arrays import FLOATS, require
 from fspll.rectifiers.base import Fitted, StoredState
 from fspll.rectifiers.class_model import ClassModel, ManyClassModel
 from fspll.rectifiers.held_out import Check
-from fspll.rectifiers.kernel import KernelRidge, kernel_scores
+from fspll.rectifiers.kernel import KernelRidge, kernel_scores, tempering
 
 # Chosen on meta-training classes of photos; docs/real.md.
 HALF = 0.5  # weight of the kernel for new samples, where nothing was held out
@@ -38,6 +38,9 @@ class AdaptiveModel(Fitted):
     bias : Tensor of shape (..., 1, l)
         Log-probabilities are kernel_weight times the kernel's predictions, plus means_weight times
         those of the class means, plus this, up to a constant.
+    usual : Tensor of shape (..., 1, 1)
+        Squared distance to the nearest sample, in units of the reach, beyond which
+        log-probabilities shrink; infinite where nothing was held out.
     check : Check, optional
         What held-out samples say, where they were asked.
     doubt : float
@@ -53,17 +56,19 @@ class AdaptiveModel(Fitted):
     kernel_weight: Tensor
     means_weight: Tensor
     bias: Tensor
+    usual: Tensor
     check: Check | None = None
     doubt: float = 0.0
 
-    file_version = 4
+    file_version = 5
 
     def predict_proba(self, queries: Tensor) -> Tensor:
         """Return the probability of every class for queries (..., q, m), as (..., q, l)."""
         by_means = self.means.predict_proba(queries)
-        scores = kernel_scores(queries, self.basis, self.center, self.reach, self.dual)
+        scores, nearest = kernel_scores(queries, self.basis, self.center, self.reach, self.dual)
         logits = self.kernel_weight * scores + self.bias
         logits = logits + self.means_weight * by_means.to(logits).clamp_min(_LEAST).log()
+        logits = tempering(nearest, self.usual) * logits
         allowed = self.means.has_support.to(logits.device).unsqueeze(-2)
         present = self.present.to(logits.device).unsqueeze(-2)
         allowed = allowed | (self.kernel_weight > 0) & present
@@ -92,7 +97,10 @@ class AdaptiveModel(Fitted):
         return tensors, about
 
 
-_KERNEL_TENSORS = ("basis", "center", "reach", "dual", "kernel_weight", "means_weight", "bias")
+_KERNEL_TENSORS = (
+    *("basis", "center", "reach", "dual"),
+    *("kernel_weight", "means_weight", "bias", "usual"),
+)
 
 
 # -------------------------------------------------------------------- few samples
@@ -129,6 +137,7 @@ def few_samples_model(embeddings: Tensor, means: ClassModel) -> AdaptiveModel:
         kernel_weight=HALF * sharpness,
         means_weight=torch.full_like(sharpness, 1 - HALF),
         bias=torch.zeros_like(target[..., :1, :]),
+        usual=torch.full_like(sharpness, torch.inf),
     )
 
 
@@ -165,7 +174,9 @@ def joined(parts: list[AdaptiveModel], shape: torch.Size) -> AdaptiveModel:
 
 def restore_adaptive(stored: StoredState, means: Any) -> AdaptiveModel:
     """Read a model file; what does not fit together is refused."""
-    kernel = {name: stored.tensors[f"kernel.{name}"] for name in _KERNEL_TENSORS}
+    endless = torch.full((1, 1), torch.inf)  # files of version 4 know no such distance
+    stored_kernel = {"kernel.usual": endless, **stored.tensors}
+    kernel = {name: stored_kernel[f"kernel.{name}"] for name in _KERNEL_TENSORS}
     n_classes, width = stored.candidates.n_classes, means.prototypes.shape[-1]
     n_basis = len(kernel["basis"]) if kernel["basis"].ndim else 0
     shapes = {
@@ -176,14 +187,17 @@ def restore_adaptive(stored: StoredState, means: Any) -> AdaptiveModel:
         "kernel_weight": (1, 1),
         "means_weight": (1, 1),
         "bias": (1, n_classes),
+        "usual": (1, 1),
     }
     for name, shape in shapes.items():
         tensor = kernel[name]
+        numbers = ~tensor.isnan() if name == "usual" else tensor.isfinite()
         require(
-            tensor.dtype in FLOATS and tensor.shape == shape and bool(tensor.isfinite().all()),
+            tensor.dtype in FLOATS and tensor.shape == shape and bool(numbers.all()),
             f"its {name} is no array of numbers of shape {shape}",
         )
     require(float(kernel["reach"]) > 0, "its reach is no positive number")
+    require(float(kernel["usual"]) >= 0, "its usual distance is negative")
     about = stored.about
     check, doubt = about.get("check"), about.get("doubt", 0.0)
     require(isinstance(doubt, int | float) and 0 <= doubt <= 1, "its doubt is no share")
@@ -199,6 +213,7 @@ def restore_adaptive(stored: StoredState, means: Any) -> AdaptiveModel:
         kernel_weight=kernel["kernel_weight"],
         means_weight=kernel["means_weight"],
         bias=kernel["bias"],
+        usual=kernel["usual"],
         check=None if check is None else read_check(check),
         doubt=float(doubt),
     )

@@ -150,10 +150,10 @@ class Rectifier(ABC):
 
     Class attributes say what a rectifier can use: ``uses_votes`` (how many annotators gave each
     label), ``uses_judgments`` (who gave it), ``uses_unlabeled`` (samples without any label),
-    ``handles_many`` (more samples or classes than dense arrays allow); and whether its confidences
+    ``handles_many`` (more samples or classes than dense arrays allow); whether its confidences
     and probabilities are meant as probabilities (``calibrated``) or only as scores that order
-    labels. ``revision`` changes when results do, so that stored results of an older rule are not
-    reused.
+    labels; and whether features in other units give the same (``ignores_scale``). ``revision``
+    changes when results do, so that stored results of an older rule are not reused.
     """
 
     name: ClassVar[str]
@@ -163,6 +163,7 @@ class Rectifier(ABC):
     uses_unlabeled: ClassVar[bool] = False
     handles_many: ClassVar[bool] = False
     calibrated: ClassVar[bool] = False
+    ignores_scale: ClassVar[bool] = False
 
     def fit(self, embeddings: Tensor, observed: Observed, *, trace: bool = False) -> Fitted:
         """Rectify one task or a batch of tasks.
@@ -191,9 +192,8 @@ class Rectifier(ABC):
         limit = f"up to {DENSE_ENTRIES} entries of samples x samples and samples x classes"
         if not self.handles_many:
             raise InputError(f"the rectifier {self.name!r} is for {limit}, not for {many}")
-        if observed.n_unlabeled or observed.votes is not None:
-            name = "X_unlabeled" if observed.n_unlabeled else "votes"
-            raise InputError(f"{name} is for {limit}, not for {many}")
+        if observed.n_unlabeled:
+            raise InputError(f"X_unlabeled is for {limit}, not for {many}")
 
     def checked(self) -> Rectifier:
         """Return the same rectifier with whatever tells how far its result can be trusted."""

@@ -88,6 +88,7 @@ class EvidenceRule(Rectifier):
     uses_unlabeled = True
     handles_many = True
     calibrated = True
+    ignores_scale = True
 
     def __post_init__(self) -> None:
         check_neighbors(self.n_neighbors)
@@ -105,6 +106,7 @@ class EvidenceRule(Rectifier):
         return infer_labels_sparse(
             embeddings,
             observed.sets(),
+            votes=observed.candidate_votes(),
             n_neighbors=resolve_neighbors(self.n_neighbors, observed),
             n_iterations=self.n_iterations,
             class_balance=bool(self.class_balance),

@@ -26,7 +26,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fspll.rectifiers.kernel import KernelRidge
+from fspll.rectifiers.kernel import KernelRidge, usual_distance
 from fspll.rectifiers.kernel_inference import class_probability, infer_with_kernel
 from fspll.rectifiers.label_models import LabelModel
 
@@ -36,6 +36,7 @@ MOST_HELD_OUT = 2000  # samples otherwise
 SHARPNESSES = (0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0, 12.0, 16.0, 20.0, 24.0, 32.0)
 MEANS_WEIGHTS = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
 LEAST_RIGHT = 0.2  # share of held-out predictions that are right, where features tell labels apart
+LIKELIHOOD_BOUND = 2.0  # nats below the best, within which a doubt is as good as any other
 SURE_GAIN = 2.0  # standard errors by which a gain is above zero, for features to count at all
 # Standard deviations of the priors: class means as they are, and no kernel.
 _MEANS_PRIOR, _KERNEL_PRIOR = 0.5, 6.0
@@ -51,6 +52,10 @@ class HeldOutScores(NamedTuple):
     rows : int Tensor of shape (h,)
     scores : Tensor of shape (h, l)
         Of the kernel, biases included; logits per unit of sharpness.
+    nearest : Tensor of shape (h, 1)
+        Squared distance to the nearest sample that was not held out.
+    usual : Tensor of shape ()
+        Beyond which predictions are less sure.
     frequency : Tensor of shape (h, l)
         Of the classes, as estimated from the other samples.
     priors : list of Tensors of shape (h, l)
@@ -59,6 +64,8 @@ class HeldOutScores(NamedTuple):
 
     rows: Tensor
     scores: Tensor
+    nearest: Tensor
+    usual: Tensor
     frequency: Tensor
     priors: list[Tensor]
 
@@ -83,6 +90,10 @@ class Weights:
     means: float
     doubt: float
     gains: Tensor
+
+    def logits(self, scores: Tensor, means: Tensor) -> Tensor:
+        """Combine the kernel's scores and the class means' log-probabilities, (n, l)."""
+        return self.kernel * scores + self.means * means
 
     @property
     def gain(self) -> float:
@@ -162,27 +173,27 @@ def kernel_held_out(
 ) -> HeldOutScores:
     """Predict held-out samples from labels that were inferred without them."""
     n = len(embeddings)
-    parts = []
+    all_rows, scores, nearest, frequency, priors = [], [], [], [], []
     for rows in folds(n):
         seen = torch.ones(n, dtype=torch.bool)
         seen[rows] = False
         kernel = KernelRidge(embeddings[seen], width, ridge)
         found = infer_with_kernel(kernel, labels.take(seen), present)
-        scores = kernel.predict(embeddings[rows], kernel.dual(found.shares)) + found.bias
+        predicted, distance = kernel.predict(embeddings[rows], kernel.dual(found.shares))
         held = replace_rows(found.labels, labels, rows)
-        parts.append(
-            HeldOutScores(
-                rows,
-                scores,
-                found.frequency.expand_as(scores),
-                [held.prior(found.frequency, doubt) for doubt in labels.doubts],
-            )
-        )
+        all_rows.append(rows)
+        scores.append(predicted + found.bias)
+        nearest.append(distance)
+        frequency.append(found.frequency.expand_as(predicted))
+        priors.append([held.prior(found.frequency, doubt) for doubt in labels.doubts])
+    distances = torch.cat(nearest)
     return HeldOutScores(
-        torch.cat([part.rows for part in parts]),
-        torch.cat([part.scores for part in parts]),
-        torch.cat([part.frequency for part in parts]),
-        [torch.cat(priors) for priors in zip(*(part.priors for part in parts), strict=True)],
+        torch.cat(all_rows),
+        torch.cat(scores),
+        distances,
+        usual_distance(distances, width),
+        torch.cat(frequency),
+        [torch.cat(of_doubt) for of_doubt in zip(*priors, strict=True)],
     )
 
 
@@ -193,7 +204,11 @@ def replace_rows(fitted: LabelModel, whole: LabelModel, rows: Tensor) -> LabelMo
 
 
 def choose_weights(
-    held: HeldOutScores, means: Tensor | None, labels: LabelModel, present: Tensor
+    held: HeldOutScores,
+    means: Tensor | None,
+    labels: LabelModel,
+    present: Tensor,
+    temper: Tensor | float = 1.0,
 ) -> Weights:
     """Find the weights under which held-out samples are likeliest.
 
@@ -205,10 +220,13 @@ def choose_weights(
     labels : LabelModel
         Whose doubts ``held.priors`` were made with.
     present : bool Tensor of shape (l,)
+    temper : Tensor of shape (h, 1), optional
+        Factors of the logits.
     """
-    best = None
     doubts = labels.doubts
     penalties = [-0.5 * ((one - doubts[0]) / labels.doubt_scale) ** 2 for one in doubts]
+    nothing = Weights(0.0, 0.0, doubts[0], held.scores.new_zeros(len(held.rows)))
+    trials = [(-torch.inf, nothing)] * len(doubts)  # the best of each doubt
     for sharpness in SHARPNESSES:
         for weight in MEANS_WEIGHTS if means is not None else (0.0,):
             logits = sharpness * held.scores
@@ -216,18 +234,19 @@ def choose_weights(
             if means is not None:
                 logits = logits + weight * means
                 known -= 0.5 * ((weight - 1) / _MEANS_PRIOR) ** 2
-            probability = matched(logits, held.frequency, present)
+            probability = matched(temper * logits, held.frequency, present)
             # The mean over samples, not the frequency: only then is this a ratio of densities of x,
             # and predicting rare classes too often gains nothing.
             density = probability / probability.mean(dim=0).clamp_min(_RAREST)
-            for doubt, penalty, prior in zip(doubts, penalties, held.priors, strict=True):
+            for i, (doubt, prior) in enumerate(zip(doubts, held.priors, strict=True)):
                 total = (prior * density).sum(dim=-1).clamp_min(_LEAST).log()
-                value = float(total.sum()) + known + penalty
-                if best is None or value > best[0]:
-                    best = value, sharpness, weight, doubt, total
-    assert best is not None
-    _, sharpness, weight, doubt, total = best
-    return Weights(sharpness, weight, doubt, total)
+                value = float(total.sum()) + known + penalties[i]
+                if value > trials[i][0]:
+                    trials[i] = value, Weights(sharpness, weight, doubt, total)
+    best = max(value for value, _ in trials)
+    if labels.doubt_is_hidden:
+        return [found for value, found in trials if value > best - LIKELIHOOD_BOUND][-1]
+    return next(found for value, found in trials if value == best)
 
 
 def matched(logits: Tensor, frequency: Tensor, present: Tensor) -> Tensor:

@@ -74,11 +74,10 @@ def infer_with_kernel(kernel: KernelRidge, labels: LabelModel, present: Tensor) 
     present : bool Tensor of shape (l,)
         Classes that may occur.
     """
-    even = present / present.sum()
-    even = even.to(kernel.center)
-    shares = labels.prior(even)
-    bias = torch.zeros_like(even)
-    sharpness = torch.tensor(FIRST_SHARPNESS, dtype=even.dtype)
+    frequency = labels.start(present).to(kernel.center)
+    shares = labels.prior(frequency)
+    bias = torch.zeros_like(frequency)
+    sharpness = torch.tensor(FIRST_SHARPNESS, dtype=frequency.dtype)
     n = len(shares)
     for turn in range(ROUNDS):
         scores = kernel.left_out(shares)

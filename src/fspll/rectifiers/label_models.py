@@ -23,6 +23,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from fspll.candidates.observed import Observed
+
 # Chosen on Lost, on scikit-learn's digits and on simulated crowds; see docs/real.md.
 PSEUDO_WINS = 5.0  # that pull the odds of a class towards one
 SHARED = 10.0  # judgments that the pooled confusion matrix counts as, beside an annotator's own
@@ -30,6 +32,7 @@ _DIAGONAL = 4.0  # pseudo-judgments per class that are right
 _UNSEEN = 1.0  # and that are spread over all labels
 _MISSING = (0.0, 0.01, 0.02, 0.04, 0.06, 0.08, 0.11, 0.14, 0.18, 0.23, 0.3)
 _DISCOUNTS = (1.0, 0.85, 0.7, 0.55, 0.45, 0.35, 0.25, 0.15)
+_NEARLY_FULL = 0.95  # mean share of the other labels in a set, from which counts tell nothing
 _TINY = 1e-30
 
 
@@ -38,6 +41,19 @@ class LabelModel(ABC):
 
     doubts: tuple[float, ...]  # values of the one setting that held-out samples decide, none first
     doubt_scale: float  # standard deviation of its prior
+    # Whether held-out samples see less of the doubt than there is, as features that learned from
+    # wrong labels agree with them. Of doubts that are about as likely, the largest is taken then.
+    doubt_is_hidden = False
+
+    def start(self, present: Tensor) -> Tensor:
+        """Return the frequencies (l,) that the inference starts from: equal ones.
+
+        Parameters
+        ----------
+        present : bool Tensor of shape (l,)
+            Classes that may occur.
+        """
+        return present / present.sum().double()
 
     @abstractmethod
     def prior(self, frequency: Tensor, doubt: float | None = None) -> Tensor:
@@ -80,6 +96,32 @@ class EvenSets(LabelModel):
 
     doubts = _MISSING
     doubt_scale = 0.05
+
+    def start(self, present: Tensor) -> Tensor:
+        """Return the frequencies by which the labels would be in so many sets.
+
+        With even distractors, a label is in a share pi + (1 - pi) rho of the sets, where rho is the
+        mean of (size - 1) / (l - 1). The frequencies that follow are drawn towards equal ones as
+        far as their differences may be chance. Small classes that started as large as the others
+        would keep samples of a class that has most of them.
+
+        >>> sets = torch.tensor([[1, 1, 0], [1, 0, 1]] * 45 + [[1, 1, 0], [0, 1, 1]] * 5)
+        >>> EvenSets(sets.double(), torch.zeros(100).bool()).start(torch.ones(3).bool())
+        tensor([0.8767, 0.1096, 0.0137], dtype=torch.float64)
+        """
+        even = super().start(present)
+        n_classes = int(present.sum())
+        sets = (self.weight > 0).double()
+        rho = (sets.sum(dim=-1) - 1) / max(1, n_classes - 1)
+        mean = float(rho.mean())
+        if n_classes < 2 or mean >= _NEARLY_FULL:
+            return even
+        off = (sets.mean(dim=0) - mean) / (1 - mean) - even
+        chance = float((rho * (1 - rho)).mean()) / len(sets) / (1 - mean) ** 2
+        variance = float(off[present].square().sum()) / (n_classes - 1)
+        found = even + max(0.0, 1 - chance / max(variance, _TINY)) * off
+        found = torch.where(present, found.clamp_min(0.5 / len(sets)), 0)
+        return found / found.sum()
 
     def odds(self, frequency: Tensor) -> Tensor:
         """Return how the candidates of a set compare with one another, (l,)."""
@@ -170,6 +212,7 @@ class Annotators(LabelModel):
 
     doubts = _DISCOUNTS
     doubt_scale = 0.5
+    doubt_is_hidden = True
 
     def prior(self, frequency: Tensor, doubt: float | None = None) -> Tensor:
         """Return frequencies times the likelihood of the judgments, (n, l)."""
@@ -233,3 +276,37 @@ class Annotators(LabelModel):
         heard = torch.zeros(len(self.weight), dtype=torch.bool)
         heard[self.row] = True
         return ~heard
+
+
+def label_models(observed: Observed) -> list[LabelModel]:
+    """Return the label models that what was observed of one task (n, l) allows."""
+    mask = observed.mask()
+    certain = torch.zeros(len(mask), dtype=torch.bool)
+    if observed.settled is not None:
+        certain[: len(observed.settled)] = torch.from_numpy(observed.settled)
+    said = observed.judgments
+    if said is None:
+        return set_models(mask, observed.prior(), certain)
+    inside = said.labels >= 0
+    return [
+        Annotators(
+            torch.from_numpy(said.rows[inside]),
+            torch.from_numpy(said.annotators[inside]),
+            torch.from_numpy(said.labels[inside]),
+            torch.from_numpy(said.shares[inside]),
+            len(said.names),
+            mask.double(),
+            certain,
+        )
+    ]
+
+
+def set_models(
+    mask: Tensor, votes: Tensor | None = None, certain: Tensor | None = None
+) -> list[LabelModel]:
+    """Return the label models of candidate sets (n, l)."""
+    mask, votes = mask.cpu(), None if votes is None else votes.cpu()
+    weight = mask.double() if votes is None else mask * votes.double()
+    if certain is None:
+        certain = torch.zeros(len(mask), dtype=torch.bool)
+    return [EvenSets(weight, certain), SetOdds(weight, certain)]

@@ -166,3 +166,16 @@ def test_progress_is_reported(clusters):
     heard = []
     infer_labels_sparse(features, candidates, **asdict(EvidenceRule(2, 2)), progress=heard.append)
     assert heard == ["neighbors", "round", "round"]
+
+
+def test_votes_decide_where_features_do_not(clusters):
+    """Two of three annotators said the truth; features are all alike."""
+    features, candidates, truth = clusters(600, 5, r=1, noise=3.0)
+    votes = np.where(candidates.indices == np.repeat(truth, 2), 2.0, 1.0)
+    alike = np.ones_like(features)
+    with_votes = infer_labels_sparse(alike, candidates, votes=votes, n_neighbors=0)
+    assert (with_votes.confidence.toarray().argmax(axis=1) == truth).all()
+    sure = infer_labels_sparse(features, candidates, votes=votes).confidence.toarray()
+    bare = infer_labels_sparse(features, candidates).confidence.toarray()
+    chosen = np.arange(600), truth
+    assert sure[chosen].mean() > bare[chosen].mean()

@@ -48,6 +48,7 @@ def infer_labels_sparse(
     embeddings: Any,
     candidates: Any,
     *,
+    votes: np.ndarray | None = None,
     n_neighbors: int = 4,
     n_iterations: int = 10,
     class_balance: bool = False,
@@ -62,6 +63,9 @@ def infer_labels_sparse(
     ----------
     embeddings : array of shape (n, m)
     candidates : Candidates, or sparse 0/1 matrix of shape (n, l)
+    votes : array of shape (z,), optional
+        How likely each candidate was before the features were seen, positive, in the order of the
+        samples.
     n_neighbors, n_iterations, class_balance
         As of :class:`fspll.rectifiers.EvidenceRule`.
     seed : int
@@ -95,12 +99,13 @@ def infer_labels_sparse(
     unit = np.ldexp(e.dtype.type(1), int(np.frexp(np.abs(e).max())[1]) - 1)
     e /= unit
     classes, test = _ClassMeans(e, entries), DecoyTest(entries, real)
+    prior = _log_votes(entries, real, real_entries, votes)
     sharpness = sharpness_for(e.shape[1])
     usual, most = (sharpness, _USUAL, _USUAL), (_SHARPEST * sharpness, 1.0, 1.0)
     interchangeable = _Interchangeable(entries, real_entries, seed)
     score = neighbor_score
     for _ in range(n_iterations):
-        confidence = interchangeable.share(_confidence(entries, score, class_balance))
+        confidence = interchangeable.share(_confidence(entries, score + prior, class_balance))
         fit = classes.candidate_fit(confidence)
         sources = [fit, neighbor_score]
         if not class_balance:
@@ -108,7 +113,7 @@ def infer_labels_sparse(
         weights = test.weights(sources, usual[: len(sources)], most[: len(sources)])
         score = sum(w * source for w, source in zip(weights, sources, strict=True))
         report(progress, "round")
-    confidence = interchangeable.share(_confidence(entries, score, class_balance))
+    confidence = interchangeable.share(_confidence(entries, score + prior, class_balance))
     fit = classes.candidate_fit(confidence)
     (found,) = test.weights([fit], usual[:1], most[:1])  # new samples have no neighbors to ask
     scale = float(unit) ** 2 * sharpness / float(found)
@@ -127,6 +132,19 @@ def infer_labels_sparse(
             classes.mass > 0.99 * min(float(classes.mass.max()), LEAST_MASS)
         ),
     )
+
+
+def _log_votes(
+    entries: Entries, real: np.ndarray, real_entries: Entries, votes: np.ndarray | None
+) -> np.ndarray:
+    """Logarithms of the votes (z,); a decoy has as few as the candidate with the fewest."""
+    log_votes = np.zeros(len(entries))
+    if votes is not None:
+        given = np.log(votes)
+        fewest = np.minimum.reduceat(given, real_entries.start[:-1])
+        log_votes[:] = fewest[entries.row]
+        log_votes[real] = given
+    return log_votes
 
 
 def _confidence(entries: Entries, score: np.ndarray, balance: bool) -> np.ndarray:
