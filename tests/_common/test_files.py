@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from pathlib import Path
 
@@ -32,6 +34,62 @@ def test_the_target_appears_when_the_block_ends(tmp_path):
         path.write_text("whole")
     assert target.read_text() == "whole"
     assert names(target.parent) == ["a.txt"]
+
+
+@pytest.fixture
+def steps(monkeypatch):
+    """Note which files and folders are flushed to the disk, and when a file is renamed."""
+    steps = []
+    fsync, replace = os.fsync, Path.replace
+
+    def noting_fsync(number):
+        steps.append(("flush", os.fstat(number).st_ino))
+        fsync(number)
+
+    def noting_replace(path, target):
+        steps.append(("rename", path.stat().st_ino))
+        return replace(path, target)
+
+    monkeypatch.setattr(os, "fsync", noting_fsync)
+    monkeypatch.setattr(Path, "replace", noting_replace)
+    return steps
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows does not flush folders")
+def test_a_file_is_on_the_disk_before_it_gets_its_name_and_the_name_after(tmp_path, steps):
+    target = tmp_path / "new" / "folder" / "a.txt"
+    with write_beside(target) as path:
+        path.write_text("whole")
+    file, new, folder = (one.stat().st_ino for one in (target, tmp_path / "new", target.parent))
+    made = [("flush", new), ("flush", tmp_path.stat().st_ino)]
+    assert steps == [*made, ("flush", file), ("rename", file), ("flush", folder)]
+
+
+def test_what_cannot_be_flushed_is_not_written(tmp_path, monkeypatch):
+    target = tmp_path / "a.txt"
+    target.write_text("old")
+
+    def full(number):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with (
+        pytest.raises(DataError, match=r"^cannot write .*a.txt: No space left on device$"),
+        write_beside(target) as path,
+    ):
+        path.write_text("new")
+    assert target.read_text() == "old"
+    assert names(tmp_path) == ["a.txt"]
+
+
+def test_a_file_system_that_cannot_flush_is_written_to(tmp_path, monkeypatch):
+    def no_such_thing(number):
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+
+    monkeypatch.setattr(os, "fsync", no_such_thing)
+    with write_beside(tmp_path / "a.txt") as path:
+        path.write_text("new")
+    assert (tmp_path / "a.txt").read_text() == "new"
 
 
 def test_an_old_file_is_replaced(tmp_path):

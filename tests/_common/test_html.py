@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import base64
+import hashlib
+import re
+from html import unescape
 from html.parser import HTMLParser
 
 import pytest
@@ -101,6 +104,38 @@ def test_a_page_asks_for_nothing_from_outside():
     assert "url(" not in whole
     assert "@import" not in whole
     assert 'name="viewport"' in whole
+
+
+def policy(whole):
+    """Return the directives of a page's Content-Security-Policy."""
+    (element,) = re.findall(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">', whole)
+    assert whole.index("Content-Security-Policy") < whole.index("<style>")
+    return dict(one.strip().split(" ", 1) for one in unescape(element).split(";"))
+
+
+def test_the_policy_of_a_page_lets_nothing_in_or_out():
+    whole = page(PICTURE, title="title", contents=[], image=b"data")
+    assert policy(whole) == {
+        "default-src": "'none'",
+        "img-src": "data:",
+        "style-src": "'unsafe-inline'",
+        "script-src": "'none'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+
+
+def test_a_script_runs_by_its_hash_alone():
+    made = environment("fspll.labeling.report")
+    whole = made.from_string(
+        '{% extends "base.html.j2" %}'
+        '{% block scripts %}{{ script_hash("map.js") }}{% endblock %}'
+        '{% block body %}{{ script("map.js") }}{% endblock %}'
+    ).render(title="a", contents=None)
+    (code,) = re.findall(r"<script>(.*?)</script>", whole, re.DOTALL)
+    assert "map-data" in code
+    digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
+    assert policy(whole)["script-src"] == f"'sha256-{digest}'"
 
 
 def test_a_table_names_its_lines():

@@ -47,6 +47,14 @@ def test_the_names_are_those_of_write_beside(tmp_path):
         path.touch()
 
 
+def test_a_write_removes_what_a_killed_one_left(tmp_path, gone):
+    for name in (f".a.csv.{gone}.part", f".b.csv.{gone}.part"):
+        (tmp_path / name).touch()
+    with write_beside(tmp_path / "a.csv") as path:
+        path.touch()
+    assert names(tmp_path) == [f".b.csv.{gone}.part", "a.csv"]
+
+
 def test_missing_folder_has_nothing_to_remove(tmp_path):
     remove_stale(tmp_path / "none", "a")
     assert names(tmp_path) == []

@@ -6,6 +6,9 @@ import json
 import os
 import pickle
 import struct
+import subprocess
+import sys
+import threading
 
 import pytest
 import torch
@@ -94,10 +97,10 @@ def test_a_full_disk_is_a_sentence_and_leaves_the_old_file(path, monkeypatch):
     before = path.read_bytes()
 
     def full(contents, beside, metadata):
-        raise tensorfiles.SafetensorError("I/O error: No space left on device (os error 28)")
+        raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(tensorfiles, "save_file", full)
-    with pytest.raises(DataError, match=r"cannot write .*model\.fspll: I/O error: No space left"):
+    with pytest.raises(DataError, match=r"cannot write .*model\.fspll: No space left"):
         KIND.write(path, TENSORS, {})
     assert path.read_bytes() == before
 
@@ -116,6 +119,59 @@ def test_metadata_must_be_json(tmp_path):
         as_json({"rate": float("nan")}, "the training settings")
     assert not (tmp_path / "x").exists()
     assert as_json({"pair": (1, 2), 3: "x"}) == {"pair": [1, 2], "3": "x"}
+
+
+SAME = """
+import sys, torch
+from fspll._common.tensorfiles import FileFormat
+tensors = {name: torch.arange(3.0) for name in {"a", "b", "c", "d"}}
+FileFormat("fspll-test", 3, "a test").write(sys.argv[1], tensors, {"x": 1})
+"""
+
+
+def test_equal_contents_make_equal_files_in_any_process(tmp_path):
+    """The order of a set, and of a Rust hash map, is another one in every process."""
+    for number in range(4):
+        seed = {**os.environ, "PYTHONHASHSEED": str(number + 1)}
+        subprocess.run([sys.executable, "-c", SAME, tmp_path / str(number)], env=seed, check=True)
+    assert len({path.read_bytes() for path in tmp_path.iterdir()}) == 1
+
+
+def test_a_write_uses_no_file_but_the_one_beside(path):
+    """A killed process then leaves nothing under a name that nobody recognizes."""
+    large = {"a": torch.zeros(1 << 22)}
+    done, seen = threading.Event(), set()
+
+    def watch():
+        while not done.is_set():
+            seen.update(entry.name for entry in path.parent.iterdir())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    for _ in range(5):
+        KIND.write(path, large, {})
+    done.set()
+    watcher.join()
+    foreign = [name for name in seen if name != path.name and not name.endswith(".part")]
+    assert foreign == []
+
+
+@pytest.mark.parametrize("dtype", tensorfiles.TYPES.values())
+def test_every_type_in_every_shape_comes_back(tmp_path, dtype):
+    kind = next(kind for kind, name in tensorfiles.TYPES.items() if name == dtype)
+    shapes = {"scalar": (), "none": (0, 3), "odd": (3, 1, 5), "Löwe": (2,)}
+    tensors = {name: (torch.rand(shape) * 3).to(kind) for name, shape in shapes.items()}
+    KIND.write(tmp_path / "x", tensors | {"b": torch.tensor([True])}, {})
+    found = KIND.read(tmp_path / "x")[0]
+    for name, tensor in tensors.items():
+        assert found[name].dtype == kind
+        assert torch.equal(found[name], tensor)
+
+
+def test_types_that_no_file_holds(tmp_path):
+    with pytest.raises(InputTypeError, match=r"z is torch\.complex128, which a model file cannot"):
+        KIND.write(tmp_path / "x", {"z": torch.zeros(1, dtype=torch.complex128)}, {})
+    assert not list(tmp_path.iterdir())
 
 
 # -------------------------------------------------------------------- broken files

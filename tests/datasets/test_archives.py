@@ -137,7 +137,7 @@ def test_a_damaged_member_is_named(tmp_path):
 def test_missing_things_are_named(folder, tmp_path):
     with pytest.raises(DataError, match=r"nothing\.zip does not exist"):
         open_source(tmp_path / "nothing.zip")
-    with open_source(folder) as source, pytest.raises(DataError, match=r"cannot read .*gone\.png"):
+    with open_source(folder) as source, pytest.raises(DataError, match=r"gone\.png does not exist"):
         source.read("gone.png")
     with (
         open_source(write_zip(tmp_path / "set.zip", FILES)) as source,

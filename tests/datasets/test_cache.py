@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import zlib
 from collections import namedtuple
 from functools import partial
 
@@ -102,6 +103,45 @@ def test_a_damaged_entry_does_not_load(source, damage):
     assert entry.load() is None
     entry.build(readers(5), SHAPE, {})
     assert entry.load().images[4, 0, 0] == 4
+
+
+def test_zeros_in_the_pixels_are_noticed_and_decoded_again(source):
+    """They would be images like any other, and figures would be measured on them."""
+    entry, _ = build(source, n=700)
+    whole = entry.images_path.read_bytes()
+    half = len(whole) // 2
+    entry.images_path.write_bytes(whole[:half] + bytes(len(whole) - half))
+    assert entry.load() is None
+    build(source, n=700)
+    assert entry.images_path.read_bytes() == whole
+
+
+@pytest.mark.parametrize("name", ["images_path", "about_path"])
+@pytest.mark.parametrize("change", [0x01, 0x80, 0xFF])
+def test_no_changed_byte_gets_through(source, name, change):
+    entry, built = build(source)
+    path = getattr(entry, name)
+    whole = path.read_bytes()
+    for place in range(len(whole)):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ change]) + whole[place + 1 :])
+        found = entry.load()
+        if found is not None:  # a blank between values of the JSON became another blank
+            np.testing.assert_array_equal(found.images, built.images)
+            assert found.about == built.about
+
+
+def test_a_checksum_is_compared_once_per_process_and_file(source, monkeypatch):
+    entry, _ = build(source)
+    compared = []
+    crc32 = zlib.crc32
+    monkeypatch.setattr(zlib, "crc32", lambda *data: compared.append(data) or crc32(*data))
+    entry.load()
+    assert compared == []  # it was when it was built
+    build(source)
+    assert entry.load() is not None
+    times = len(compared)
+    entry.load()
+    assert len(compared) == times
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, DataError])

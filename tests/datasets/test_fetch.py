@@ -168,6 +168,17 @@ class TestGetDataset:
         assert names(tmp_path / "to") == [background.name, evaluation.name]
         assert (tmp_path / "to" / background.name).read_bytes() == background.read_bytes()
 
+    def test_two_files_for_one_place(self, small, tmp_path):
+        """The one in its place would be overwritten by the other."""
+        background, evaluation = (small / a.name for a in SMALL)
+        other = tmp_path / "other" / background.name
+        other.parent.mkdir()
+        other.write_bytes(background.read_bytes() + b"more")
+        with pytest.raises(InputError, match=r"images_background\.zip are two files for one place"):
+            get_dataset("omniglot", [background, evaluation, other], small, force=True)
+        assert not background.read_bytes().endswith(b"more")
+        get_dataset("omniglot", [background, evaluation, background], tmp_path / "to")
+
     def test_copy_removes_what_a_killed_copy_left(self, small, tmp_path, gone):
         (tmp_path / "to").mkdir()
         (tmp_path / "to" / f".images_background.zip.{gone}.part").write_bytes(b"half")

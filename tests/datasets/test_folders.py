@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
+import sys
 
 import numpy as np
 import pytest
@@ -136,3 +138,13 @@ def test_too_few_classes_and_unknown_splits(tmp_path):
         load_image_folder(root, split="val")
     make(tmp_path / "pets", "hen")
     assert [part.n_classes for part in splits(root).values()] == [2, 2]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of folders are text elsewhere")
+def test_a_class_whose_name_is_not_text(root):
+    for name in (b"d\xf6g", b"other"):
+        shutil.copytree(root / "cat", root / os.fsdecode(name))
+    classes = [
+        load_image_folder(root, size=8, split=part).class_names for part in ("train", "test")
+    ]
+    assert sorted(sum(classes, ())) == ["cat", "d\\xf6g", "dog", "other", "wild/fox"]

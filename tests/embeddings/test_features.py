@@ -131,6 +131,32 @@ def test_a_changed_byte_is_noticed(files):
     assert encoder.seen == 1
 
 
+def test_zeros_anywhere_in_the_file_change_no_feature(files):
+    first = encode_cached(Counting(), files[:30]).features
+    (path,) = cache_files()
+    whole = path.read_bytes()
+    for start in range(0, len(whole), 1024):
+        for end in (start + 1024, len(whole)):
+            damaged = whole[:start] + bytes(len(whole[start:end])) + whole[end:]
+            for name in (path, *path.parent.glob("*-wal"), *path.parent.glob("*-shm")):
+                name.unlink(missing_ok=True)
+            path.write_bytes(damaged)
+            np.testing.assert_allclose(
+                encode_cached(Counting(), files[:30]).features, first, atol=1e-6
+            )
+
+
+def test_a_date_that_became_text_is_no_reason_to_fail(files):
+    encode_cached(Counting(), files[:4])
+    (path,) = cache_files()
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE features SET used = 'long ago'")
+    connection.close()
+    encoder = Counting()
+    encode_cached(encoder, files[:4])
+    assert encoder.seen == 0
+
+
 def test_a_folder_that_cannot_be_written_costs_nothing_but_time(files, monkeypatch):
     blocked = user_cache_dir() / "features"
     blocked.parent.mkdir(parents=True)

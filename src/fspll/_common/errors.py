@@ -48,6 +48,7 @@ class MissingPackageError(FsPLLError, ImportError):
     """An optional package is absent; the message says how to install it."""
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
+        self.extra = extra
         super().__init__(
             f"{purpose} needs the package '{package}', which is not installed; "
             f"install it with: pip install 'fspll[{extra}]'"

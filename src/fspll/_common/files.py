@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from fspll._common.errors import DataError
+from fspll._common.errors import DataError, InputError
 
 DATA_VARIABLE = "FSPLL_DATA"
 _DAY = 24 * 60 * 60.0
@@ -43,11 +44,18 @@ def decoded_dir() -> Path:
     return user_cache_dir() / "decoded"
 
 
+def features_dir() -> Path:
+    """Return the folder for the features of encoded samples, one file per encoder."""
+    return user_cache_dir() / "features"
+
+
 @contextmanager
 def write_beside(target: Path | str) -> Iterator[Path]:
     """Yield a path to write to; rename it to ``target`` when the block ends without an error.
 
-    An interrupted or failing write leaves the old file as it was and nothing else behind.
+    An interrupted or failing write leaves the old file as it was and nothing else behind. The new
+    file is on the disk before it gets its name, and its name before this returns: after a loss of
+    power, too, there is the old file or the new one, whole.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -60,9 +68,12 @@ def write_beside(target: Path | str) -> Iterator[Path]:
     # The process id keeps two writers of one file apart; the last to finish wins, whole.
     beside = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(target.parent)
+        remove_stale(target.parent, target.name)
         yield beside
+        _flush(beside)
         beside.replace(target)
+        _flush_folder(target.parent)
     except OSError as error:
         if error.filename is not None and Path(error.filename) not in (
             beside,
@@ -74,6 +85,44 @@ def write_beside(target: Path | str) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             beside.unlink(missing_ok=True)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and its parents where they are missing, on the disk as well."""
+    made = [place for place in (folder, *folder.parents) if not place.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for place in made:
+        _flush_folder(place.parent)
+
+
+# What a file system says that has no such thing as flushing, or none for folders.
+_NO_FLUSH = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS)
+
+
+def _flush(path: Path) -> None:
+    """Wait until what was written to a file, or the names in a folder, are on the disk."""
+    # Windows flushes only what is open for writing.
+    number = os.open(path, os.O_RDWR if sys.platform == "win32" else os.O_RDONLY)
+    try:
+        if sys.platform == "darwin":  # where fsync leaves it to the disk when to write
+            import fcntl
+
+            with suppress(OSError):  # a file system that has only fsync
+                fcntl.fcntl(number, fcntl.F_FULLFSYNC)
+        os.fsync(number)
+    except OSError as error:
+        if error.errno not in _NO_FLUSH:
+            error.filename = str(path)
+            raise
+    finally:
+        os.close(number)
+
+
+def _flush_folder(folder: Path) -> None:
+    if sys.platform == "win32":  # where folders cannot be opened; NTFS keeps a journal of names
+        return
+    with suppress(PermissionError):  # one may write into a folder that one may not read
+        _flush(folder)
 
 
 def remove_stale(folder: Path, start: str) -> None:
@@ -130,3 +179,19 @@ def file_md5(path: Path) -> str:
     """Return the MD5 checksum of a file as hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+
+
+def check_no_input(target: Path, inputs: Iterable[Path]) -> None:
+    """Raise if writing to ``target`` would replace one of the files that are read.
+
+    >>> check_no_input(Path(__file__), [Path("other.csv"), Path(__file__)])
+    Traceback (most recent call last):
+        ...
+    fspll._common.errors.InputError: ...files.py is read here, and would be overwritten; ...
+    """
+    for path in inputs:
+        with suppress(OSError):  # one of them is not there
+            if target.samefile(path):
+                raise InputError(
+                    f"{target} is read here, and would be overwritten; write to another file"
+                )

@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from fspll._common.errors import DataError, FsPLLError
+from fspll._common.errors import DataError, FsPLLError, MissingPackageError
+from fspll._common.reading import PIXELS_VARIABLE, check_plain_file, max_pixels
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -28,7 +29,10 @@ FORMATS = {
     "WEBP": (".webp",),
     "PPM": (".ppm", ".pgm", ".pbm", ".pnm"),
 }
-SUFFIXES = tuple(suffix for suffixes in FORMATS.values() for suffix in suffixes)
+# Pictures of phones, which the package pillow_heif decodes.
+HEIC_SUFFIXES = (".heic", ".heif", ".hif")
+SUFFIXES = (*(suffix for suffixes in FORMATS.values() for suffix in suffixes), *HEIC_SUFFIXES)
+_HEIC_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1")
 
 
 def has_picture_suffix(name: str) -> bool:
@@ -46,7 +50,7 @@ def open_picture(
     name: str,
     *,
     min_side: int | None = None,
-    max_pixels: int | None = None,
+    in_full: int = 0,
 ) -> Iterator[Image]:
     """Yield a picture with its pixels read, turned the way its camera says.
 
@@ -57,10 +61,10 @@ def open_picture(
     name : str
         What to call it in messages.
     min_side : int, optional
-        Pixels per side that are enough: a larger JPEG may be decoded at a fraction of its size.
-    max_pixels : int, optional
-        Refuse more; some small files unpack to far more than the memory holds. By default Pillow's
-        own limit holds.
+        Pixels per side that are enough: a JPEG with at least twice as many on both sides is
+        decoded at a fraction of its size.
+    in_full : int, default=0
+        Pictures of up to this many pixels are decoded in full, whatever is enough.
 
     Raises
     ------
@@ -71,26 +75,29 @@ def open_picture(
     """
     from PIL import Image, ImageOps
 
+    if isinstance(source, str | Path):
+        check_plain_file(Path(source), "a picture file", name=name)
+    formats = list(FORMATS)
+    if _is_heic(source):
+        _register_heic(name)
+        formats = ["HEIF"]
+    most = max_pixels()  # some small files unpack to far more than the memory holds
     try:
-        picture = Image.open(source, formats=list(FORMATS))
-    except FileNotFoundError as error:
-        raise DataError(f"{name} does not exist") from error
-    except IsADirectoryError as error:
-        raise DataError(f"{name} is a folder, not a picture file") from error
+        picture = Image.open(source, formats=formats)
     except Image.UnidentifiedImageError as error:
         raise DataError(
             f"{name} is not a picture file of a format that is read here ({', '.join(FORMATS)})"
         ) from error
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+    except Exception as error:  # a damaged header, which Pillow meets with nearly anything
         raise DataError(f"{name} cannot be opened: {error}") from error
     with picture:
-        if max_pixels is not None and picture.width * picture.height > max_pixels:
+        if picture.width * picture.height > most:
             raise DataError(
                 f"{name} has {picture.width} x {picture.height} pixels, more than the "
-                f"{max_pixels:,} that are allowed"
+                f"{most:,} that are allowed; set {PIXELS_VARIABLE} to raise the limit"
             )
         try:
-            if min_side is not None:
+            if min_side is not None and picture.width * picture.height > in_full:
                 picture.draft(None, (min_side, min_side))
             picture.load()
             ImageOps.exif_transpose(picture, in_place=True)  # makes no copy where nothing is turned
@@ -99,6 +106,28 @@ def open_picture(
             raise
         except Exception as error:
             raise DataError(damaged(name, error)) from error
+
+
+def _is_heic(source: Path | str | BinaryIO) -> bool:
+    """Tell a HEIC picture by its first bytes, whatever its name says."""
+    try:
+        if isinstance(source, str | Path):
+            with Path(source).open("rb") as file:
+                begin = file.read(12)
+        else:
+            begin = source.read(12)
+            source.seek(0)
+    except OSError:
+        return False  # Pillow says what is wrong
+    return begin[4:8] == b"ftyp" and begin[8:12] in _HEIC_BRANDS
+
+
+def _register_heic(name: str) -> None:
+    try:
+        from pillow_heif import register_heif_opener
+    except ImportError:
+        raise MissingPackageError("pillow_heif", "heic", f"{name} is a HEIC picture: it") from None
+    register_heif_opener(thumbnails=False)
 
 
 def on_white(picture: Image) -> Image:

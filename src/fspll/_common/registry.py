@@ -116,13 +116,15 @@ class Registry(Generic[Thing]):
             raise InputError(f"there is a {self.noun} {name!r} already")
         self._things[name] = thing
 
-    def unknown(self, name: object) -> str:
-        """Return what to say of a name that is not registered."""
+    def unknown(self, name: object, known: str | None = None) -> str:
+        """Return what to say of a name that is not registered; ``known`` lists those that are."""
         names = self.names()
         plain = {_plain(one): one for one in names} | self._aliases
         close = get_close_matches(_plain(str(name)), plain, n=1)
-        hint = f"did you mean {plain[close[0]]!r}?" if close else f"known are {', '.join(names)}"
-        return f"there is no {self.noun} {name!r}; {hint}"
+        hints = [f"did you mean {plain[close[0]]!r}?"] if close else []
+        if known or not close:
+            hints.append(f"known are {known or ', '.join(names)}")
+        return f"there is no {self.noun} {name!r}; {' '.join(hints)}"
 
     def _load_foreign(self, point: EntryPoint) -> Any:
         try:

@@ -12,6 +12,7 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
+from fspll._common.compressed import compressed_problem
 from fspll._common.errors import InputError
 
 FLOATS = (torch.float32, torch.float64)
@@ -46,14 +47,8 @@ def read_sparse(
     indptr, indices = tensors[f"{name}.indptr"], tensors[f"{name}.indices"]
     require(
         indptr.dtype == indices.dtype == torch.int64
-        and shape[0] >= 0
-        and indptr.shape == (shape[0] + 1,)
-        and indices.ndim == 1
         and data.shape == indices.shape
-        and int(indptr[0]) == 0
-        and int(indptr[-1]) == len(indices)
-        and bool((indptr.diff() >= 0).all())
-        and bool(((indices >= 0) & (indices < shape[1])).all()),
+        and compressed_problem(indptr.numpy(), indices.numpy(), data.numel(), shape) is None,
         complaint,
     )
     return sparse.csr_array((data.numpy(), indices.numpy(), indptr.numpy()), shape=shape)

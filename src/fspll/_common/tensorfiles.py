@@ -1,12 +1,14 @@
 """Tensors with JSON metadata in one safetensors file: how every model of the package is kept.
 
 The header of a file has three entries: ``format`` (what kind of model this is), ``format_version``
-and ``metadata`` (JSON). Nothing is ever unpickled.
+and ``metadata`` (JSON). Nothing is ever unpickled. Equal contents make equal files, byte for byte.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,12 +16,30 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
 from fspll._common.errors import CheckpointError, InputTypeError
 from fspll._common.files import write_beside
+from fspll._common.reading import check_plain_file
 from fspll._common.version import __version__
+from fspll._common.words import printable
+
+TYPES = {  # what a file calls them
+    torch.float64: "F64",
+    torch.float32: "F32",
+    torch.float16: "F16",
+    torch.bfloat16: "BF16",
+    torch.int64: "I64",
+    torch.int32: "I32",
+    torch.int16: "I16",
+    torch.int8: "I8",
+    torch.uint64: "U64",
+    torch.uint32: "U32",
+    torch.uint16: "U16",
+    torch.uint8: "U8",
+    torch.complex64: "C64",
+    torch.bool: "BOOL",
+}
 
 
 @dataclass(frozen=True)
@@ -51,13 +71,7 @@ class FileFormat:
         }
         contents = {name: plain(tensor) for name, tensor in tensors.items()}
         with write_beside(path) as beside:
-            beside.touch()
-            usual = beside.stat().st_mode  # safetensors makes files that only their owner can read
-            try:
-                save_file(contents, beside, metadata=header)
-                beside.chmod(usual)
-            except SafetensorError as error:  # how safetensors reports a full disk
-                raise OSError(str(error)) from error
+            save_file(contents, beside, metadata=header)
 
     def read(
         self, path: Path | str, *, with_tensors: bool = True
@@ -71,10 +85,10 @@ class FileFormat:
         """
         path = Path(path)
         try:
-            if path.exists() and not path.is_file():
-                # A pipe or a device would be waited for, or read, without end.
-                what = "a folder" if path.is_dir() else "a pipe or a device"
-                raise CheckpointError(f"{path} is {what}, not a model file")
+            if path.exists():
+                check_plain_file(path, "a model file", error=CheckpointError)
+                if printable(str(path)) != str(path):
+                    raise CheckpointError(f"{path} cannot be opened: its name is not UTF-8 text")
             with safe_open(path, framework="pt") as file:
                 metadata = self._parse_header(file.metadata() or {}, path)
                 # Copies: the tensors of an open file are views of the mapped file itself.
@@ -109,6 +123,58 @@ class FileFormat:
         return metadata
 
 
+def save_file(
+    contents: Mapping[str, Tensor], path: Path, metadata: Mapping[str, str] | None = None
+) -> None:
+    """Write tensors in the safetensors format: the same bytes for the same contents.
+
+    The function of this name in the safetensors package shuffles the metadata, writes to a
+    temporary file of its own that a killed process leaves behind, and lets nobody but the owner
+    read the result.
+
+    Parameters
+    ----------
+    contents : mapping of str to Tensor
+        Contiguous, on the CPU.
+    path : Path
+    metadata : mapping of str to str, optional
+    """
+    header: dict[str, Any] = {"__metadata__": dict(sorted((metadata or {}).items()))}
+    # Wide types first: every tensor then begins at a multiple of its own width.
+    ordered = sorted(contents, key=lambda name: (-contents[name].element_size(), name))
+    end = 0
+    for name in ordered:
+        tensor = contents[name]
+        if tensor.dtype not in TYPES:
+            raise InputTypeError(f"{name} is {tensor.dtype}, which a model file cannot hold")
+        start, end = end, end + tensor.nbytes
+        kind, shape = TYPES[tensor.dtype], list(tensor.shape)
+        header[name] = {"dtype": kind, "shape": shape, "data_offsets": [start, end]}
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    with path.open("wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for name in ordered:
+            file.write(tensor_bytes(contents[name]))
+
+
+def tensor_bytes(tensor: Tensor) -> memoryview:
+    """Return the values of a contiguous tensor on the CPU as bytes, little-endian."""
+    if sys.byteorder == "big" and tensor.element_size() > 1:
+        width = tensor.element_size()
+        tensor = tensor.reshape(-1).view(torch.uint8).reshape(-1, width).flip(1)
+    return tensor.reshape(-1).view(torch.uint8).numpy().data
+
+
+def digest(tensors: Mapping[str, Tensor]) -> str:
+    """Hash names, and values byte by byte, in the order of the names."""
+    found = hashlib.sha256()
+    for name in sorted(tensors):
+        found.update(name.encode())
+        found.update(tensor_bytes(tensors[name].detach().cpu().contiguous()))
+    return found.hexdigest()
+
+
 def format_of(path: Path | str) -> str | None:
     """Return the name of a model file's format; None where it cannot be read."""
     try:
@@ -139,7 +205,8 @@ def _what_is_wrong(path: Path) -> str:
         start = file.read(9)
     if not start:
         return "is empty"
+    if start[8:] == b"{":  # eight bytes of header length, then the JSON header itself
+        return "is damaged or cut short"
     if start.startswith((b"PK", b"\x80")):
         return "looks like a pickle or a torch.save file, which fspll never loads"
-    # Eight bytes of header length, then the JSON header itself.
-    return "is damaged or cut short" if start[8:] == b"{" else "is not a safetensors file"
+    return "is not a safetensors file"

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import difflib
+import re
+from collections.abc import Collection, Mapping, Sequence
 
 NAME_LENGTH = 60  # characters of a file name or label that a page shows
+# Control characters, among them those that begin an escape sequence; marks that turn the direction
+# of text; and bytes of file names that are no text.
+_HIDDEN = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 
 
 def percent(share: float, digits: int = 1) -> str:
@@ -40,6 +47,17 @@ def listed(items: Sequence[object], most: int = 10, between: str = ", ") -> str:
     return between.join(map(str, items[:most])) + more
 
 
+def did_you_mean(name: str, known: Collection[str]) -> str:
+    """Return a question in parentheses where a name is much like a known one, otherwise nothing.
+
+    >>> did_you_mean("Dgo", ["cat", "dog"]), did_you_mean("yak", ["cat", "dog"])
+    (" (did you mean 'dog'?)", '')
+    """
+    plain = {one.casefold(): one for one in known}
+    close = difflib.get_close_matches(name.casefold(), plain, n=1)
+    return f" (did you mean {plain[close[0]]!r}?)" if close else ""
+
+
 def shorten(value: object, length: int = NAME_LENGTH) -> str:
     """Return one line that is not too long; its end, which tells files apart, stays.
 
@@ -66,6 +84,18 @@ def beginning(value: object, length: int) -> str:
     return f"{cut.rpartition(' ')[0] or cut} …"
 
 
+def printable(name: str) -> str:
+    r"""Return a file's name as text; bytes of it that are not UTF-8 become escapes.
+
+    >>> printable("caf\udce9.png")
+    'caf\\xe9.png'
+    """
+    try:
+        return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    except UnicodeEncodeError:  # half of a pair that stands for no byte of a name
+        return name.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def spoken(items: Sequence[str]) -> str:
     """Return items as in a sentence.
 
@@ -90,3 +120,25 @@ def plain(value: object) -> str:
     if isinstance(value, float):
         return f"{value:,.1f}" if abs(value) >= 1000 else f"{value:.6g}"
     return "none" if isinstance(value, Mapping | list | tuple) else str(value)
+
+
+def visible(text: str, keep: str = "") -> str:
+    r"""Return a text in which whatever a terminal might obey is written out.
+
+    Parameters
+    ----------
+    text : str
+        From a file, or the name of one.
+    keep : str
+        Control characters that stay, such as line ends.
+
+    Examples
+    --------
+    >>> print(visible("cat\x1b[2J"))
+    cat\x1b[2J
+    """
+
+    def write_out(found: re.Match[str]) -> str:
+        return found[0] if found[0] in keep else found[0].encode("unicode_escape").decode()
+
+    return _HIDDEN.sub(write_out, text)

@@ -1,12 +1,12 @@
 """Images in a folder or in a zip, read alike and without extracting anything.
 
 Zips come from elsewhere and are not trusted: a member with an absolute path or ``..``, a link, an
-encrypted member or one of unreasonable size is refused before the first byte is read.
+encrypted member, one of unreasonable size or of unusual compression is refused before the first
+byte is read.
 """
 
 from __future__ import annotations
 
-import lzma
 import os
 import stat
 import struct
@@ -17,6 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import Self
 
 from fspll._common.errors import DataError
+from fspll._common.reading import check_plain_file
 
 MAX_MEMBER_BYTES = 64 * 2**20  # one picture; the largest photo of ImageNet has 15 MB
 MAX_TOTAL_BYTES = 16 * 2**30  # one data set, unpacked
@@ -25,13 +26,16 @@ MAX_TOTAL_BYTES = 16 * 2**30  # one data set, unpacked
 _DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
-    lzma.LZMAError,
     struct.error,
     EOFError,
     OSError,
     ValueError,
     NotImplementedError,
+    RuntimeError,
+    OverflowError,
 )
+# LZMA takes as much memory as a member says, and bzip2 is not unpacked piece by piece.
+_COMPRESSION = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 class Source(ABC):
@@ -75,7 +79,7 @@ class FolderSource(Source):
         """Return the bytes of one file."""
         file = self.path / name
         try:
-            size = file.stat().st_size
+            size = check_plain_file(file, "a picture file").st_size
             if size > self._max_member:
                 raise DataError(_too_large(f"{file}", size, self._max_member))
             return file.read_bytes()
@@ -84,7 +88,13 @@ class FolderSource(Source):
 
 
 class ZipSource(Source):
-    """The members of a zip, every one checked when it is opened."""
+    """The members of a zip, every one checked when it is opened.
+
+    Attributes
+    ----------
+    size : int
+        What its members take together, unpacked.
+    """
 
     def __init__(
         self,
@@ -94,6 +104,7 @@ class ZipSource(Source):
         max_total: int = MAX_TOTAL_BYTES,
     ) -> None:
         self.path = path
+        check_plain_file(path, "a zip file")
         try:
             self._zip = zipfile.ZipFile(path)
         except _DAMAGE as error:
@@ -104,13 +115,17 @@ class ZipSource(Source):
             self._zip.close()
             raise
         self.names = tuple(sorted(name for name in self._members if not _hidden(name)))
+        self.size = sum(info.file_size for info in self._members.values())
 
     def read(self, name: str) -> bytes:
         """Return the bytes of one member, its checksum verified."""
+        info = self._members.get(name)
+        if info is None:
+            raise DataError(f"{self.path} has no member {name!r}")
         try:
-            return self._zip.read(self._members[name])
-        except KeyError:
-            raise DataError(f"{self.path} has no member {name!r}") from None
+            with self._zip.open(info) as member:
+                # With a size: read() would unpack all there is, whatever the member declares.
+                return member.read(info.file_size)
         except _DAMAGE as error:
             raise DataError(
                 f"member {name!r} of {self.path} is damaged: {_reason(error)}"
@@ -189,6 +204,11 @@ def _checked_members(
             continue
         if info.flag_bits & 1:
             raise DataError(f"{path} is refused: member {info.filename!r} is encrypted")
+        if info.compress_type not in _COMPRESSION:
+            raise DataError(
+                f"{path} is refused: member {info.filename!r} is compressed by method "
+                f"{info.compress_type}; pack it again with deflate, the usual one"
+            )
         if info.file_size > max_member:
             raise DataError(f"{path} is refused: {_too_large(name, info.file_size, max_member)}")
         if name in members:

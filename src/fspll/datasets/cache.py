@@ -3,19 +3,22 @@
 Shapes: one entry holds ``images`` of shape (n, H, W) or (n, H, W, 3) in a ``.npy`` file and what
 belongs to them (labels, class names) in a small JSON beside it. Both carry a fingerprint of their
 source in their name, so that a changed source is another entry and no reader can meet the pixels
-of one source with the labels of another.
+of one source with the labels of another. A checksum of both is verified when a process first loads
+them: a damaged entry is decoded again.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import math
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+import zlib
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,14 +28,14 @@ import numpy as np
 from fspll._common.errors import DataError
 from fspll._common.files import decoded_dir, remove_stale, write_beside
 from fspll._common.pictures import on_white, open_picture
+from fspll._common.progress import Progress, show_progress
 from fspll.datasets.archives import stamps
 
-Progress = Callable[[int, int], None]
 Reader = Callable[[], np.ndarray]
 
 FORMAT_VERSION = 3  # raise it when decoding changes, and every cache is made anew
-_MAX_PIXELS = 80_000_000  # of one picture before scaling; some small files unpack to far more
 _BATCH = 256  # images decoded together; bounds the memory in flight
+_verified: set[tuple[Any, ...]] = set()  # entries whose checksum this process has compared
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,12 +89,30 @@ class CacheEntry:
         """Map the entry into memory; None when it is absent, stale or damaged."""
         try:
             stored = json.loads(self.about_path.read_text(encoding="utf-8"))
-            images = np.load(self.images_path, mmap_mode="r", allow_pickle=False)
-            if images.dtype != np.uint8 or list(images.shape) != stored["shape"]:
+            shape = tuple(stored["shape"])
+            header = _npy_header(shape)
+            with self.images_path.open("rb") as file:
+                # Exactly what was written; NumPy would parse, and stumble over, anything.
+                if file.read(len(header)) != header:
+                    return None
+            if self.images_path.stat().st_size != len(header) + math.prod(shape):
+                return None
+            images = np.memmap(self.images_path, np.uint8, "r", len(header), shape)
+            if not self._is_whole(images, stored["about"], stored["check_sum"]):
                 return None
             return Decoded(images, dict(stored["about"]))
-        except (OSError, EOFError, ValueError, KeyError, TypeError):
+        except (OSError, EOFError, ValueError, KeyError, TypeError, RecursionError):
             return None
+
+    def _is_whole(self, images: np.ndarray, about: Any, check_sum: Any) -> bool:
+        """Compare with the checksum, once in the life of a process for files that stay the same."""
+        files = [path.stat() for path in (self.images_path, self.about_path)]
+        seen = (self, *((file.st_ino, file.st_size, file.st_mtime_ns) for file in files))
+        if seen not in _verified:
+            if check_sum != _about_check_sum(about, zlib.crc32(images.data)):
+                return False
+            _verified.add(seen)
+        return True
 
     def build(
         self,
@@ -125,20 +146,25 @@ class CacheEntry:
         with (
             write_beside(self.images_path) as path,
             path.open("wb") as file,
-            _progress_bar(f"decoding {title}", len(readers), progress) as report,
+            show_progress(f"decoding {title}", progress or True) as report,
             ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool,
         ):
-            header = {"descr": "|u1", "fortran_order": False, "shape": whole}
-            np.lib.format.write_array_header_1_0(file, header)
+            file.write(_npy_header(whole))
+            check_sum = 0
             for start in range(0, len(readers), _BATCH):
                 batch = readers[start : start + _BATCH]
                 for image in pool.map(lambda read: read(), batch):
                     if image.shape != shape or image.dtype != np.uint8:
                         raise ValueError(f"a reader gave {image.dtype} {image.shape}, not {shape}")
-                    file.write(image.tobytes())
-                report(start + len(batch), len(readers))
+                    data = image.tobytes()
+                    check_sum = zlib.crc32(data, check_sum)
+                    file.write(data)
+                if report is not None:
+                    report(start + len(batch), len(readers))
         with write_beside(self.about_path) as path:
-            path.write_text(json.dumps({"shape": whole, "about": about}), encoding="utf-8")
+            check_sum = _about_check_sum(about, check_sum)
+            stored = {"shape": whole, "about": about, "check_sum": check_sum}
+            path.write_text(json.dumps(stored), encoding="utf-8")
         self._remove_older()
         decoded = self.load()
         if decoded is None:
@@ -177,12 +203,10 @@ def read_picture(
     -------
     uint8 array of shape (size, size) or (size, size, 3)
     """
-    import io
-
     from PIL import Image, ImageOps
 
     # Twice the goal loses nothing visible.
-    with open_picture(io.BytesIO(data), where, min_side=2 * size, max_pixels=_MAX_PIXELS) as file:
+    with open_picture(io.BytesIO(data), where, min_side=2 * size) as file:
         picture: Image.Image = file
         if file.mode.startswith("I"):  # 16-bit gray, which convert() would clip, not scale
             picture = Image.fromarray((np.asarray(file) >> 8).astype(np.uint8))
@@ -198,23 +222,6 @@ def read_picture(
         return np.asarray(ImageOps.fit(picture, (size, size), method))
 
 
-@contextmanager
-def _progress_bar(title: str, total: int, progress: Progress | None) -> Iterator[Progress]:
-    """Yield the caller's own report function, or one that draws a bar on a terminal."""
-    if progress is not None:
-        yield progress
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    console = Console(stderr=True)
-    columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(title, total=total)
-        yield lambda done, _: bar.update(task, completed=done)
-
-
 def _check_space(folder: Path, needed: int) -> None:
     """Refuse to begin what the disk cannot hold."""
     try:
@@ -227,6 +234,19 @@ def _check_space(folder: Path, needed: int) -> None:
             f"the decoded images need {needed / 1e6:,.0f} MB but {folder} has only "
             f"{free / 1e6:,.0f} MB free"
         )
+
+
+def _npy_header(shape: tuple[int, ...]) -> bytes:
+    """Return the beginning of a ``.npy`` file of uint8 pixels."""
+    file = io.BytesIO()
+    header = {"descr": "|u1", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, header)
+    return file.getvalue()
+
+
+def _about_check_sum(about: Any, check_sum: int) -> int:
+    """Go on from the checksum of the pixels with what belongs to them."""
+    return zlib.crc32(json.dumps(about, sort_keys=True).encode(), check_sum)
 
 
 def _digest(*parts: object) -> str:

@@ -164,11 +164,17 @@ def _name_files(dataset: DataSet, paths: list[Path]) -> dict[str, Path]:
         if path.is_dir():
             # The folder itself, or a data folder that holds it.
             inner = path / dataset.folder
-            given |= dataset.find_files(inner if inner.is_dir() else path)[0]
+            more = dataset.find_files(inner if inner.is_dir() else path)[0]
         elif path.is_file():
-            given[path.name] = path
+            more = {path.name: path}
         else:
             raise InputError(f"{path} does not exist")
+        for name in given.keys() & more.keys():
+            if not given[name].samefile(more[name]):
+                raise InputError(
+                    f"{given[name]} and {more[name]} are two files for one place; give one of them"
+                )
+        given |= more
     return given
 
 

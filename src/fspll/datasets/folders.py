@@ -17,6 +17,7 @@ import numpy as np
 from fspll._common.arguments import check_choice, check_count
 from fspll._common.errors import DataError, InputError
 from fspll._common.pictures import SUFFIXES, has_picture_suffix
+from fspll._common.words import printable
 from fspll.datasets.archives import Source, open_source
 from fspll.datasets.base import ImageSet
 from fspll.datasets.cache import CacheEntry, Decoded, Progress, read_picture
@@ -126,7 +127,7 @@ def _images_by_class(source: Source) -> dict[str, list[str]]:
     for name in source.names:
         if not has_picture_suffix(name):
             continue
-        folder = PurePosixPath(name).parent.as_posix()
+        folder = printable(PurePosixPath(name).parent.as_posix())
         if folder == ".":
             raise DataError(
                 f"image {name!r} lies directly in {source.path}; every image has to be in a "

@@ -18,6 +18,7 @@ import numpy as np
 
 from fspll._common.arguments import check_choice, check_count
 from fspll._common.errors import DataError
+from fspll._common.reading import check_plain_file
 from fspll.datasets.archives import Source, open_source
 from fspll.datasets.base import DataSet, ImageSet
 from fspll.datasets.cache import CacheEntry, Decoded, Progress, read_picture
@@ -194,6 +195,7 @@ def _read(source: Source, name: str, where: str, size: int) -> np.ndarray:
 def read_table(path: Path) -> list[Row]:
     """Read the rows of a split."""
     rows: list[Row] = []
+    check_plain_file(path)
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.reader(file)

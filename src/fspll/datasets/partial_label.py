@@ -6,24 +6,37 @@ per sample, ``target`` and ``partial_target`` (l, n), dense or sparse, float or 
 
 from __future__ import annotations
 
+import io
+import math
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fspll._common.compressed import compressed_problem
 from fspll._common.errors import CandidateError, DataError, InputError
+from fspll._common.reading import check_size, max_bytes, read_file
 from fspll.datasets.base import DataSet, PartialLabelSet
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 # Of the level 5 MAT format: types of elements, classes of variables that hold others, a flag.
 _MATRIX, _COMPRESSED = 14, 15
 _NUMBERS = {1, 2, 3, 4, 5, 6, 7, 9, 12, 13, 16, 17, 18}
 _CONTAINERS, _SPARSE = {1, 2, 3, 16, 17}, 5
 _COMPLEX = 0x0800
-_MAX_VARIABLE_BYTES = 2**31
-_MAX_VALUES = 2**28
+# What SciPy calls the variables that are read.
+_READABLE = {"double", "single", "logical", "sparse"} | {
+    f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
+}
+# A sparse matrix may declare any shape. Dense features take memory for all of it: at most so many
+# values, or so many for each that is stored.
+_DENSE_VALUES, _VALUES_PER_ENTRY = 2**22, 100
+_MAX_CLASSES = 2**20
 
 
 class PartialLabelFile(DataSet):
@@ -175,15 +188,19 @@ def _read_mat(
     """Read the named variables and nothing else."""
     from scipy.io import loadmat, whosmat
 
-    if not path.is_file():
-        raise DataError(f"{path} does not exist; expected a .mat file")
+    content = read_file(path, "a .mat file")
     try:
-        _check_elements(path.read_bytes())
-        present = [name for name, _, _ in whosmat(path, appendmat=False)]
-        missing = [name for name in needed if name not in present]
+        _check_elements(content, str(path))
+        kinds = {name: kind for name, _, kind in whosmat(io.BytesIO(content))}
+        missing = [name for name in needed if name not in kinds]
+        wanted = [name for name in (*needed, *optional) if name in kinds]
+        for name in wanted:
+            if kinds[name] not in _READABLE:
+                raise DataError(f"{path}: {name!r} holds {kinds[name]}, not numbers")
         if not missing:
-            wanted = [*needed, *optional]
-            return loadmat(path, variable_names=wanted, appendmat=False)
+            return loadmat(io.BytesIO(content), variable_names=wanted)
+    except DataError:
+        raise
     except NotImplementedError as error:
         raise DataError(
             f"{path} is a MATLAB 7.3 file, which cannot be read; save it again in MATLAB with "
@@ -194,48 +211,59 @@ def _read_mat(
         raise DataError(f"{path} is not a whole .mat file: {error}") from error
     raise DataError(
         f"{path} has no variable {', '.join(map(repr, missing))}; it has "
-        f"{', '.join(map(repr, present)) or 'none at all'}"
+        f"{', '.join(map(repr, kinds)) or 'none at all'}"
     )
 
 
-def _check_elements(content: bytes) -> None:
+def _check_elements(content: bytes, name: str) -> None:
     """Refuse a level 5 file with an element that is unknown, cut, missing, or complex.
 
     SciPy takes the type of an element for an index into a table, and looks for imaginary parts
-    that are not there; a damaged byte in such a place crashes the interpreter.
+    that are not there; a damaged byte in such a place crashes the interpreter. What cells and
+    structures hold is not looked at, here or there.
     """
     if 0 in content[:4] or content[124:126] in (b"\x00\x02", b"\x02\x00"):
         return  # level 4, which SciPy reads with NumPy alone, or 7.3, which it refuses
     order = ">" if content[126:128] == b"MI" else "<"
+    unpacked = len(content)
+    for kind, body in _elements(memoryview(content)[128:], order, {_MATRIX, _COMPRESSED}):
+        if kind == _MATRIX:
+            _check_variable(body, order)
+            continue
+        inner = zlib.decompressobj().decompress(body, max(1, max_bytes() - unpacked + 1))
+        unpacked += len(inner)
+        check_size(f"{name}, unpacked,", unpacked)
+        for _, variable in _elements(memoryview(inner), order, {_MATRIX}):
+            _check_variable(variable, order)
 
-    def walk(body: bytes, at: int, allowed: set[int]) -> int:
-        n_elements = 0
-        while at + 8 <= len(body):
-            kind, size = struct.unpack_from(f"{order}II", body, at)
-            start = at + 8
-            if kind >> 16:  # up to four bytes are packed into the tag itself
-                kind, size, start = kind & 0xFFFF, kind >> 16, at + 4
-            end = start + size
-            if kind not in allowed or end > len(body):
-                raise ValueError(f"the element at byte {at} is damaged")
-            if kind == _COMPRESSED:
-                inner = zlib.decompressobj().decompress(body[start:end], _MAX_VARIABLE_BYTES)
-                walk(inner, 0, {_MATRIX})
-            elif kind == _MATRIX and size:
-                flags = struct.unpack_from(f"{order}I", body, start + 8)[0]
-                if flags & _COMPLEX:
-                    raise ValueError("a variable is complex")
-                holds_others = flags & 0xFF in _CONTAINERS
-                found = walk(body[start:end], 0, _NUMBERS | ({_MATRIX} if holds_others else set()))
-                # Flags, shape, name and numbers; sparse ones have two lists of indices as well.
-                if not holds_others and found != (6 if flags & 0xFF == _SPARSE else 4):
-                    raise ValueError(f"the variable at byte {at} is damaged")
-            # Elements are padded to eight bytes, except compressed ones.
-            at = end if kind == _COMPRESSED else end + -end % 8
-            n_elements += 1
-        return n_elements
 
-    walk(content, 128, {_MATRIX, _COMPRESSED})
+def _check_variable(body: memoryview, order: str) -> None:
+    if not body:
+        return
+    flags = struct.unpack_from(f"{order}I", body, 8)[0]
+    if flags & _COMPLEX:
+        raise ValueError("a variable is complex")
+    if flags & 0xFF in _CONTAINERS:
+        return
+    # Flags, shape, name and numbers; sparse ones have two lists of indices as well.
+    if sum(1 for _ in _elements(body, order, _NUMBERS)) != (6 if flags & 0xFF == _SPARSE else 4):
+        raise ValueError("a variable is damaged")
+
+
+def _elements(body: memoryview, order: str, allowed: set[int]) -> Iterator[tuple[int, memoryview]]:
+    """Yield type and content of each element; views, as elements may hold one another deeply."""
+    at = 0
+    while at + 8 <= len(body):
+        kind, size = struct.unpack_from(f"{order}II", body, at)
+        start = at + 8
+        if kind >> 16:  # up to four bytes are packed into the tag itself
+            kind, size, start = kind & 0xFFFF, kind >> 16, at + 4
+        end = start + size
+        if kind not in allowed or end > len(body):
+            raise ValueError(f"the element at byte {at} is damaged")
+        yield kind, body[start:end]
+        # Elements are padded to eight bytes, except compressed ones.
+        at = end if kind == _COMPRESSED else end + -end % 8
 
 
 def _as_features(path: Path, variable: str, data: Any) -> np.ndarray:
@@ -253,54 +281,75 @@ def _as_features(path: Path, variable: str, data: Any) -> np.ndarray:
     return X
 
 
-def _as_mask(path: Path, variable: str, matrix: Any, n: int) -> np.ndarray:
-    """Return a label matrix as bool of shape (n, l)."""
-    dense = _dense(path, variable, matrix)
-    if dense.ndim != 2 or n not in dense.shape:
+def _as_mask(path: Path, variable: str, matrix: Any, n: int) -> csr_array:
+    """Return a label matrix as bool of shape (n, l), sparse: files may declare any l."""
+    from scipy import sparse
+
+    matrix = _checked(path, variable, matrix)
+    if matrix.ndim != 2 or n not in matrix.shape:
         raise DataError(
-            f"{path}: {variable!r} of shape {dense.shape} does not fit the {n} rows of features; "
+            f"{path}: {variable!r} of shape {matrix.shape} does not fit the {n} rows of features; "
             f"expected (classes, {n})"
         )
-    rows = dense.T if dense.shape[1] == n else dense
-    bad = np.argwhere((rows != 0) & (rows != 1))
-    if len(bad):
-        row, label = bad[0]
+    rows = sparse.csr_array(matrix.T if matrix.shape[1] == n else matrix)
+    if rows.shape[1] > _MAX_CLASSES:
         raise DataError(
-            f"{path}: {variable!r} holds {rows[row, label]} for row {row}; only 0 and 1 are allowed"
+            f"{path}: {variable!r} of shape {matrix.shape} has more than {_MAX_CLASSES:,} classes"
         )
+    rows.sum_duplicates()
+    bad = np.flatnonzero((rows.data != 0) & (rows.data != 1))
+    if len(bad):
+        row = int(np.searchsorted(rows.indptr, bad[0], side="right")) - 1
+        raise DataError(
+            f"{path}: {variable!r} holds {rows.data[bad[0]]} for row {row}; only 0 and 1 are "
+            "allowed"
+        )
+    rows.eliminate_zeros()
     return rows.astype(bool)
 
 
-def _as_truth(path: Path, variable: str, truth: np.ndarray, mask: np.ndarray) -> np.ndarray:
+def _as_truth(path: Path, variable: str, truth: csr_array, mask: csr_array) -> np.ndarray:
     """Return the true labels of shape (n,), one per row and each among its candidates."""
-    counts = truth.sum(axis=1)
+    counts = np.diff(truth.indptr)
     if (counts != 1).any():
         row = int(np.argmax(counts != 1))
         raise DataError(f"{path}: row {row} has {counts[row]} true labels in {variable!r}, not one")
-    labels = truth.argmax(axis=1).astype(np.int64)
-    outside = ~mask[np.arange(len(labels)), labels]
-    if outside.any():
-        row = int(np.argmax(outside))
+    labels = truth.indices.astype(np.int64)
+    inside = np.diff(truth.multiply(mask).tocsr().indptr) == 1
+    if not inside.all():
+        row = int(np.argmin(inside))
+        candidates = mask.indices[mask.indptr[row] : mask.indptr[row + 1]]
         raise DataError(
             f"{path}: the true label {labels[row]} of row {row} is not among its candidates "
-            f"{np.flatnonzero(mask[row]).tolist()}"
+            f"{candidates.tolist()}"
         )
     return labels
 
 
 def _dense(path: Path, variable: str, value: Any) -> np.ndarray:
+    """Return an array, of a sparse matrix too unless it declares far more than it holds."""
+    value = _checked(path, variable, value)
+    if isinstance(value, np.ndarray):
+        return value
+    if math.prod(value.shape) > max(_DENSE_VALUES, _VALUES_PER_ENTRY * value.nnz):
+        raise DataError(
+            f"{path}: {variable!r} of shape {value.shape} with {value.nnz} entries is too large to "
+            "be made dense"
+        )
+    return value.toarray()
+
+
+def _checked(path: Path, variable: str, value: Any) -> Any:
+    """Return an array or a sparse matrix of numbers whose every index is inside its shape."""
     from scipy import sparse
 
-    if sparse.issparse(value):
-        try:
-            # Indices of a damaged file may point outside; toarray() would write there.
-            value.check_format(full_check=True)
-        except ValueError as error:
-            raise DataError(f"{path}: {variable!r} is damaged: {error}") from error
-        if value.shape[0] * value.shape[1] > _MAX_VALUES:
-            raise DataError(f"{path}: {variable!r} of shape {value.shape} is too large")
-        value = value.toarray()
-    value = np.asarray(value)
+    if not sparse.issparse(value):
+        value = np.asarray(value)
+    elif value.format != "coo":  # SciPy checks the indices of that, which level 4 files have
+        shape = value.shape if value.format == "csr" else value.shape[::-1]
+        problem = compressed_problem(value.indptr, value.indices, len(value.data), shape)
+        if problem is not None:
+            raise DataError(f"{path}: {variable!r} is damaged: {problem}")
     if value.dtype.kind not in "buif":
         raise DataError(f"{path}: {variable!r} holds {value.dtype}, not numbers")
     return value

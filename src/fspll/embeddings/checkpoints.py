@@ -8,7 +8,6 @@ The same tensors and metadata can be part of another file: see :func:`network_to
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from fspll._common.errors import CheckpointError, InputError
-from fspll._common.tensorfiles import FileFormat, as_json, plain
+from fspll._common.tensorfiles import FileFormat, as_json, digest, plain
 from fspll._common.version import __version__
 from fspll.embeddings.inputs import InputSpec
 from fspll.embeddings.networks.architectures import build_network, describe_network
@@ -130,7 +129,7 @@ def network_to_tensors(
         "settings": settings,
         "input_spec": None if input_spec is None else input_spec.to_dict(),
         "training": dict(training or {}),
-        "sha256": _digest(tensors),
+        "sha256": digest(tensors),
     }
     return tensors, as_json(metadata, "the training settings")
 
@@ -170,7 +169,7 @@ def network_from_tensors(
         reason = str(error).splitlines()[0]
         raise CheckpointError(f"{source} holds a network that cannot be built: {reason}") from error
     _check_tensors(tensors, network.state_dict(), f"{source} is not a whole {architecture}")
-    if metadata.get("sha256") not in (None, _digest(tensors)):
+    if metadata.get("sha256") not in (None, digest(tensors)):
         raise CheckpointError(f"{source} is damaged: its weights do not match their checksum")
     network.load_state_dict({name: plain(tensor) for name, tensor in tensors.items()}, assign=True)
     network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -194,15 +193,6 @@ def _check_tensors(
             )
         if not tensor.isfinite().all():
             raise CheckpointError(f"{complaint}: {name} holds NaN or infinite weights")
-
-
-def _digest(tensors: Mapping[str, Tensor]) -> str:
-    """Hash names, and values byte by byte, in the order of the names."""
-    digest = hashlib.sha256()
-    for name in sorted(tensors):
-        digest.update(name.encode())
-        digest.update(tensors[name].detach().cpu().contiguous().numpy().tobytes())
-    return digest.hexdigest()
 
 
 def _described(tensor: Tensor) -> str:

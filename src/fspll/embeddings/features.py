@@ -11,7 +11,7 @@ Shapes: n samples, m features.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from fspll._common.errors import DataError, InputError, InputTypeError
+from fspll._common.reading import check_plain_file
 from fspll.datasets.base import ImageSet
 from fspll.embeddings.encoders.base import Encoder, Progress
 from fspll.embeddings.registry import load_embedding
@@ -31,6 +32,7 @@ BATCH = 32  # samples between two reports of progress
 # set gives the same features to the last bit however much of it was found in the cache.
 BLOCK = 256
 _SHOWN = 5  # unreadable samples in a message
+_CHUNK = 1 << 20  # bytes of a file that are hashed at a time
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,7 @@ def encode_cached(
     X: Sequence[Any],
     *,
     names: Sequence[str] | None = None,
+    keys: Sequence[bytes | None] | None = None,
     skip_bad: bool = False,
     cache: bool = True,
     progress: Progress | None = None,
@@ -95,6 +98,8 @@ def encode_cached(
         Paths of pictures, texts (for an encoder of texts), PIL images or arrays.
     names : sequence of str, optional
         What to call the samples in messages; by default their paths or rows.
+    keys : sequence of bytes or None, optional
+        What :func:`content_key` returned for the samples, where it was asked already.
     skip_bad : bool, default=False
         Leave unreadable samples out, instead of raising an error that names them.
     cache : bool, default=True
@@ -120,9 +125,10 @@ def encode_cached(
     if names is None:
         names = [_display_name(sample, row) for row, sample in enumerate(samples)]
     fingerprint = encoder.fingerprint if cache else None
-    keys: list[bytes | None] = [None] * len(samples)
-    if fingerprint is not None:
-        keys = [_sample_key(sample, encoder.modality) for sample in samples]
+    if fingerprint is None:
+        keys = [None] * len(samples)
+    elif keys is None:
+        keys = [content_key(sample, encoder.modality) for sample in samples]
     bad: dict[int, str] = {}
     with FeatureStore.open(fingerprint) as store:
         found = store.find([key for key in keys if key is not None])
@@ -236,16 +242,26 @@ def unreadable_message(unreadable: Sequence[Unreadable], total: int) -> str:
     return f"{message}; repair them, or leave them out with skip_bad=True (--skip-bad)"
 
 
-def _sample_key(sample: Any, modality: str | None) -> bytes | None:
-    """Return the hash of a sample's content; None for what has none to be hashed."""
+def content_key(sample: Any, modality: str | None) -> bytes | None:
+    """Return the hash of a sample's content; None for what has none to be hashed.
+
+    Parameters
+    ----------
+    sample : array, text or path
+        Of a file, the bytes are hashed.
+    modality : {"image", "text", "vector"} or None
+        Of the encoder: it says whether a ``str`` is a text or a path.
+    """
     if isinstance(sample, np.ndarray) and sample.dtype.kind in "biuf":
         return _array_key("array", sample)
     if isinstance(sample, str) and modality == "text":
-        return _digest("text", sample.encode("utf-8", "surrogatepass"))
+        return _digest("text", [sample.encode("utf-8", "surrogatepass")])
     # A text or a path? Only the modality can tell.
     if isinstance(sample, Path) or (isinstance(sample, str) and modality == "image"):
         try:
-            return _digest("file", Path(sample).read_bytes())
+            check_plain_file(Path(sample))
+            with Path(sample).open("rb") as file:
+                return _digest("file", iter(lambda: file.read(_CHUNK), b""))
         except (OSError, ValueError):  # the encoder will say what is wrong
             return None
     return None
@@ -253,10 +269,11 @@ def _sample_key(sample: Any, modality: str | None) -> bytes | None:
 
 def _array_key(kind: str, array: np.ndarray) -> bytes:
     about = f"{kind} {array.dtype.str} {array.shape}"
-    return _digest(about, np.ascontiguousarray(array).data)
+    return _digest(about, [np.ascontiguousarray(array).data])
 
 
-def _digest(kind: str, content: bytes | memoryview) -> bytes:
+def _digest(kind: str, content: Iterable[bytes | memoryview]) -> bytes:
     digest = hashlib.sha256(kind.encode())  # processors have it built in
-    digest.update(content)
+    for part in content:
+        digest.update(part)
     return digest.digest()[:20]

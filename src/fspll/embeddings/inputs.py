@@ -20,6 +20,11 @@ from fspll.embeddings.pictures import collect_pictures, is_pil_image, read_pictu
 POLARITIES = ("bright-ink", "dark-ink")
 # ITU-R 601, the weights Pillow uses for mode "L".
 _LUMA = (0.299, 0.587, 0.114)
+# How many times the size that is needed a picture keeps at least before it is resized with care:
+# nothing that is seen after that is lost.
+ENOUGH = 2
+# Raise it when the same picture gets other values: features of earlier ones are not found again.
+PREPARATION = 2
 
 
 @dataclass(frozen=True)
@@ -82,7 +87,9 @@ def prepare_images(
 
     Pictures are scaled to [0, 1], laid on white where they are transparent, made gray or RGB,
     inverted where the ink has the other polarity, and resized with antialiasing. A picture that
-    is not square is squeezed into one, as is usual for miniImageNet.
+    is not square is squeezed into one, as is usual for miniImageNet. Of files and PIL images with
+    more than a million pixels, a side that is at least four times as long as needed is first
+    shrunk by a whole number (in a JPEG file, while it is decoded) to no less than twice of that.
 
     Parameters
     ----------
@@ -119,7 +126,7 @@ def prepare_images(
         raise InputError(
             f"polarity={polarity!r} has no meaning here: this embedding is not one of ink drawings"
         )
-    pictures = read_pictures(collect_pictures(X), first_index)
+    pictures = read_pictures(collect_pictures(X), first_index, min_side=ENOUGH * spec.size)
     if isinstance(pictures, np.ndarray):
         return _fit(torch.from_numpy(pictures), spec, polarity)
     return torch.cat([_fit(torch.from_numpy(one)[None], spec, polarity) for one in pictures])
@@ -145,14 +152,14 @@ def prepare_arrays(X: Any, *, first_index: int = 0) -> Tensor:
     elif isinstance(samples, np.ndarray) and samples.ndim == 2:
         values = torch.from_numpy(samples.astype(np.float32))
     else:
-        pictures = read_pictures(samples, first_index, unit_range=False)
+        pictures = list(read_pictures(samples, first_index, unit_range=False))
         shapes = {picture.shape for picture in pictures}
         if len(shapes) > 1:
             raise InputError(
                 f"the pictures differ in shape ({', '.join(map(str, sorted(shapes)[:3]))}); "
                 "give the embedding an InputSpec so that they can be resized"
             )
-        values = torch.from_numpy(np.stack(list(pictures)))
+        values = torch.from_numpy(np.stack(pictures))
     finite = values.reshape(len(values), -1).isfinite().all(dim=1)
     if not finite.all():
         index = first_index + int(finite.int().argmin())

@@ -6,7 +6,7 @@ Shapes: n pictures, C channels (1 or 3), H rows, W columns. Values are float32 i
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from fspll._common.pictures import damaged, open_picture
 
 CHANNEL_COUNTS = (1, 3, 4)
 NOTHING = "X is empty; at least one picture is needed"
+LARGE = 1_000_000  # pixels; smaller pictures are resized as they are
 _SLACK = 1e-6  # rounding of a user's own resizing may leave [0, 1] by this much
 
 
@@ -51,8 +52,13 @@ def collect_pictures(X: Any) -> np.ndarray | list[Any]:
 
 
 def read_pictures(
-    pictures: np.ndarray | Sequence[Any], first_index: int = 0, *, unit_range: bool = True
-) -> np.ndarray | list[np.ndarray]:
+    pictures: np.ndarray | Sequence[Any],
+    first_index: int = 0,
+    *,
+    unit_range: bool = True,
+    min_side: int | None = None,
+    crop: bool = False,
+) -> np.ndarray | Iterator[np.ndarray]:
     """Decode pictures into float32 in [0, 1] with channels first and no alpha.
 
     Parameters
@@ -63,28 +69,39 @@ def read_pictures(
         Index of the first picture in the user's X, for messages.
     unit_range : bool, default=True
         Whether floats must lie in [0, 1]; otherwise finite floats pass unchanged.
+    min_side : int, optional
+        Pixels per side that are enough: a side of at least twice as many of a large picture (a
+        file or a PIL image) is shrunk by a whole number, to no less than this, before anything
+        else is done.
+    crop : bool, default=False
+        Whether the central square is all that is needed.
 
     Returns
     -------
-    float32 array of shape (n, C, H, W), or a list of n arrays of shape (C, H, W)
-        A list for a list, whose pictures may differ in size.
+    float32 array of shape (n, C, H, W), or n arrays of shape (C, H, W)
+        For a list, whose pictures may differ in size, they are decoded one by one as they are
+        asked for: photos of full size would take much memory together.
     """
     if isinstance(pictures, np.ndarray):
         names = [f"picture {first_index + i}" for i in range(len(pictures))]
         return _without_alpha(_scaled(_channels_first(pictures, "X"), names, unit_range))
-    decoded = []
+    return _decoded(pictures, first_index, unit_range, min_side, crop)
+
+
+def _decoded(
+    pictures: Sequence[Any], first_index: int, unit_range: bool, min_side: int | None, crop: bool
+) -> Iterator[np.ndarray]:
     for index, picture in enumerate(pictures, start=first_index):
         name = f"picture {index}"
         if isinstance(picture, str | Path):
             name = f"picture {index} ({picture})"
-        array = _as_array(picture, name)
+        array = _as_array(picture, name, min_side, crop)
         if array.ndim not in (2, 3):
             raise InputError(
                 f"{name} has shape {array.shape}; one picture is (H, W), (H, W, C) or (C, H, W)"
             )
         stack = _channels_first(array[None], name)
-        decoded.append(_without_alpha(_scaled(stack, [name], unit_range))[0])
-    return decoded
+        yield _without_alpha(_scaled(stack, [name], unit_range))[0]
 
 
 def is_pil_image(value: Any) -> bool:
@@ -164,15 +181,15 @@ def _without_alpha(stack: np.ndarray) -> np.ndarray:
     return color * alpha + (1 - alpha)
 
 
-def _as_array(picture: Any, name: str) -> np.ndarray:
+def _as_array(picture: Any, name: str, min_side: int | None, crop: bool) -> np.ndarray:
     if isinstance(picture, str | Path):
-        with open_picture(Path(picture), name) as opened:
-            return _decode(opened)
+        with open_picture(Path(picture), name, min_side=min_side, in_full=LARGE) as opened:
+            return _decode(opened, min_side, crop)
     if is_pil_image(picture):
         from PIL import ImageOps
 
         try:  # it may belong to a file of which nothing but the header was read so far
-            return _decode(ImageOps.exif_transpose(picture))
+            return _decode(ImageOps.exif_transpose(picture), min_side, crop)
         except Exception as error:
             raise InputError(damaged(name, error)) from error
     if isinstance(picture, torch.Tensor):
@@ -185,12 +202,33 @@ def _as_array(picture: Any, name: str) -> np.ndarray:
     )
 
 
-def _decode(image: Any) -> np.ndarray:
+def _decode(image: Any, min_side: int | None, crop: bool) -> np.ndarray:
     """Return a PIL image as an array (H, W) or (H, W, C)."""
+    from PIL import Image
+
     if image.mode.startswith("I"):  # 16 bits per pixel, or 32 that hold 16
-        return np.asarray(image).astype(np.float32) / np.float32(65535)
-    if "transparency" in image.info or image.mode in ("LA", "PA", "RGBA", "RGBa"):
+        image = Image.fromarray(np.asarray(image).astype(np.float32) / np.float32(65535))
+    elif "transparency" in image.info or image.mode in ("LA", "PA", "RGBA", "RGBa"):
         image = image.convert("RGBA")
     elif image.mode not in ("1", "L", "F", "RGB"):
         image = image.convert("RGB")
+    if min_side is not None and image.width * image.height > LARGE:
+        image = _shrunk(image, min_side, crop)
     return np.asarray(image)
+
+
+def _shrunk(image: Any, min_side: int, crop: bool) -> Any:
+    """Return a large PIL image with no side of twice as many pixels as are enough, or more.
+
+    As floats it would take four times the memory, several times over.
+    """
+    from PIL import Image
+
+    if crop:
+        side = min(image.size)
+        left, top = (image.width - side) // 2, (image.height - side) // 2
+        image = image.crop((left, top, left + side, top + side))
+    if image.mode == "1":
+        image = image.convert("L")
+    size = tuple(pixels // max(1, pixels // min_side) for pixels in image.size)
+    return image if size == image.size else image.resize(size, Image.Resampling.BOX)

@@ -150,8 +150,18 @@ def _checkpoint(spec: str | Path) -> Path:
     if means_a_file or path.suffix == ".safetensors":
         return path
     raise InputError(
-        f"{ENCODERS.unknown(spec)}; the path of a checkpoint file, an nn.Module, a callable or an "
-        "object with a method 'encode' may be given as well"
+        f"{ENCODERS.unknown(spec, _with_extras())}; the path of a checkpoint file may be given as "
+        "well, and from Python an nn.Module, a callable or an object with a method 'encode'"
+    )
+
+
+def _with_extras() -> str:
+    """Return the names of all encoders, with how to install what some of them lack."""
+    return ", ".join(
+        one.name
+        if one.missing is None
+        else f"{one.name} (pip install 'fspll[{one.missing.extra}]')"
+        for one in list_encoders()
     )
 
 

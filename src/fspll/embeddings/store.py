@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from fspll._common.files import user_cache_dir
+from fspll._common.files import features_dir
 
 _LAYOUT = 2  # of a cache file
 MAX_BYTES = 1 << 30  # of features in one file
@@ -40,7 +40,7 @@ class FeatureStore:
             yield cls(None, None)
             return
         name = hashlib.blake2b(f"{_LAYOUT} {fingerprint}".encode(), digest_size=16).hexdigest()
-        path = user_cache_dir() / "features" / f"{name}.sqlite"
+        path = features_dir() / f"{name}.sqlite"
         connection = _connect(path)
         if connection is None:
             yield cls(None, None)
@@ -65,7 +65,7 @@ class FeatureStore:
                 vector = None if row is None else _checked(key, *row[1:])
                 if vector is not None:
                     found[key] = vector
-                    if row[0] < now - _DAY:
+                    if not isinstance(row[0], int) or row[0] < now - _DAY:
                         used_before.append(key)
             if used_before:
                 with self.connection:

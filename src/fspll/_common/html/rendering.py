@@ -6,10 +6,13 @@ Every value is escaped unless a template made it; a name that a template does no
 from __future__ import annotations
 
 import base64
+import hashlib
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from fspll._common import words
 
@@ -21,7 +24,8 @@ def environment(package: str) -> Environment:
 
     They can extend ``base.html.j2``, the page without its content, and import
     ``macros.html.j2``: sections, tables, tiles and figures. ``{% include %}`` also takes style
-    sheets and scripts.
+    sheets. A page runs no script but those that it names: ``{{ script("map.js") }}`` in its body
+    and ``{{ script_hash("map.js") }}`` in the block ``scripts``, which its policy consists of.
 
     Parameters
     ----------
@@ -47,12 +51,30 @@ def environment(package: str) -> Environment:
         "shorten": words.shorten,
         "thousands": "{:,}".format,
     }
+    made.globals |= {"script": partial(script, made), "script_hash": partial(script_hash, made)}
     return made
 
 
 def render(package: str, template: str, **values: Any) -> str:
     """Return a template of a package with these values in it."""
     return environment(package).get_template(template).render(values)
+
+
+def script(made: Environment, name: str) -> Markup:
+    """Return a script that is a file of the package as an element of a page."""
+    return Markup("<script>{}</script>").format(Markup(_source(made, name)))  # our own file
+
+
+def script_hash(made: Environment, name: str) -> str:
+    """Return what allows exactly this script in a Content-Security-Policy."""
+    digest = hashlib.sha256(_source(made, name).encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
+
+
+def _source(made: Environment, name: str) -> str:
+    assert made.loader is not None
+    # As a browser reads it, whatever line ends a checkout has.
+    return made.loader.get_source(made, name)[0].replace("\r\n", "\n")
 
 
 def data_uri(content: bytes, kind: str) -> str:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from fspll._common.errors import InputError, InputTypeError, MissingPackageError
+from fspll._common.progress import Progress
 
-Progress = Callable[[int, int], None]
 MODALITIES = ("image", "text", "vector")
 
 

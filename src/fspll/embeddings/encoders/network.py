@@ -19,7 +19,13 @@ from fspll._common.devices import choose_device
 from fspll._common.errors import InputError, InputTypeError
 from fspll._common.version import __version__
 from fspll.embeddings.encoders.base import Encoder, Progress, require_features
-from fspll.embeddings.inputs import InputSpec, collect_samples, prepare_arrays, prepare_images
+from fspll.embeddings.inputs import (
+    PREPARATION,
+    InputSpec,
+    collect_samples,
+    prepare_arrays,
+    prepare_images,
+)
 from fspll.embeddings.networks.architectures import build_network, describe_network
 from fspll.embeddings.pictures import collect_pictures
 
@@ -84,7 +90,8 @@ class NetworkEncoder(Encoder):
 
     def _digest(self, *parts: str) -> str:
         # The version stands for the code that prepares samples; repr for layers without weights.
-        about = (__version__, type(self).__qualname__, self.input_spec, self.network, parts)
+        kind = type(self).__qualname__
+        about = (__version__, PREPARATION, kind, self.input_spec, self.network, parts)
         digest = hashlib.blake2b(repr(about).encode(), digest_size=16)
         for name, tensor in sorted(self.network.state_dict().items()):
             # Bytes, because NumPy has no bfloat16.

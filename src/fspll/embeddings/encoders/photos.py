@@ -26,7 +26,7 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 from fspll._common.errors import CheckpointError, MissingPackageError
 from fspll.embeddings.encoders.base import EncoderEntry, Progress
 from fspll.embeddings.encoders.network import NetworkEncoder
-from fspll.embeddings.inputs import InputSpec, prepare_images
+from fspll.embeddings.inputs import ENOUGH, InputSpec, prepare_images
 from fspll.embeddings.pictures import collect_pictures, read_pictures
 
 PHOTOS = "efficientnet-lite0"
@@ -158,7 +158,8 @@ def prepare_photos(X: Any, polarity: str = "auto", *, first_index: int = 0) -> T
     -------
     float32 tensor of shape (n, 3, S, S), in [0, 1]
     """
-    pictures = read_pictures(collect_pictures(X), first_index)
+    enough = ENOUGH * SPEC.size
+    pictures = read_pictures(collect_pictures(X), first_index, min_side=enough, crop=True)
     if isinstance(pictures, np.ndarray):
         squares = _square(torch.from_numpy(pictures))
     else:

@@ -8,8 +8,11 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from fspll._common.errors import InputError
 from fspll.embeddings.encoders.network import NetworkEncoder
 from fspll.embeddings.networks.standardize import Standardize
+
+_FLOAT32 = np.finfo(np.float32)
 
 
 def standardizer(features: np.ndarray) -> NetworkEncoder:
@@ -28,7 +31,14 @@ def standardizer(features: np.ndarray) -> NetworkEncoder:
     """
     from sklearn.preprocessing import StandardScaler
 
-    scaler = StandardScaler().fit(np.asarray(features, dtype=np.float64))
+    features = np.asarray(features, dtype=np.float64)
+    largest = float(np.abs(features).max(initial=0.0))
+    if largest > float(_FLOAT32.max) or 0 < largest < float(_FLOAT32.tiny):
+        raise InputError(
+            f"the largest feature is {largest:.3g}, beyond what an encoder can take (float32); "
+            f"multiply the features by a number that brings them closer to 1"
+        )
+    scaler = StandardScaler().fit(features)
     network = Standardize(scaler.n_features_in_)
     network.mean.copy_(torch.from_numpy(scaler.mean_))
     network.scale.copy_(torch.from_numpy(scaler.scale_))
