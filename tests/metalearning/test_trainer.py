@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ import torch
 from safetensors.torch import load_file
 
 from fspll._common.errors import CheckpointError, DataError, InputError, TaskError
+from fspll._common.locks import LOCK
 from fspll.datasets import ImageSet, load_glyphs
 from fspll.embeddings import (
     NetworkEncoder,
@@ -292,6 +294,29 @@ def test_ctrl_c_stops_after_the_step_and_a_second_one_at_once(tmp_path):
     assert len(log_of(tmp_path)) == 3  # what the first stop saved
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_a_second_run_in_the_same_folder_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(trainer, "_ENDING", 0.0)
+    first = start(8, tmp_path / "shared")
+    try:
+        assert first.stdout.readline() == "waiting\n"
+        for restart in (False, True):
+            with pytest.raises(DataError, match="shared is in use: another fspll process writes"):
+                train(DATA, PLAN, tmp_path / "shared", restart=restart)
+    finally:
+        first.communicate("\n", timeout=60)
+    assert first.returncode == 0
+    train(DATA, PLAN, tmp_path / "alone")
+    assert_same_run(tmp_path / "alone", tmp_path / "shared")
+
+
+def test_what_a_killed_run_left_is_removed(tmp_path, gone):
+    for name in (STATE, MODEL, LOG):
+        (tmp_path / f".{name}.{gone}.part").touch()
+    train(DATA, PLAN, tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {STATE, MODEL, LOG}
+
+
 def test_training_in_another_thread(tmp_path):
     """Signals cannot be handled there; everything else goes on as usual."""
     results = []
@@ -346,21 +371,43 @@ def test_a_damaged_state(tmp_path, cut):
         train(DATA, replace(PLAN, n_tasks=2), tmp_path)
 
 
+@pytest.mark.parametrize("damage", ["weights", "step"])
+def test_a_state_that_changed_is_noticed(tmp_path, damage):
+    """It would go on to another network, and say nothing."""
+    plan = replace(PLAN, n_tasks=2)
+    train(DATA, plan, tmp_path)
+    whole = (tmp_path / STATE).read_bytes()
+    half = len(whole) // 2
+    changed = whole[:half] + bytes(len(whole) - half)
+    if damage == "step":
+        assert whole.count(b'\\"step\\": 4') == 1
+        changed = whole.replace(b'\\"step\\": 4', b'\\"step\\": 2')
+    (tmp_path / STATE).write_bytes(changed)
+    with pytest.raises(CheckpointError, match=r"damaged: its contents do not match their checksum"):
+        train(DATA, plan, tmp_path)
+    assert train(DATA, plan, tmp_path, restart=True).finished
+    assert (tmp_path / STATE).read_bytes() == whole
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (b'\\"step\\": 4', b'\\"stop\\": 4', "is damaged: 'step'"),
-        (b'\\"plan\\"', b'\\"plum\\"', "is damaged: it does not say which plan it belongs to"),
-        (b'"network.blocks.0.0.weight"', b'"network.blocks.9.0.weight"', "is damaged: Error"),
-        (b'"optimizer.0.exp_avg"', b'"optimizer.x.exp_avg"', "is damaged: invalid literal"),
+        ("step", None, "is damaged: 'step'"),
+        ("plan", None, "is damaged: it does not say which plan it belongs to"),
+        ("network.blocks.0.0.weight", "network.blocks.9.0.weight", "is damaged: Error"),
+        ("optimizer.0.exp_avg", "optimizer.x.exp_avg", "is damaged: invalid literal"),
     ],
 )
 def test_a_state_with_something_missing(tmp_path, old, new, message):
     plan = replace(PLAN, n_tasks=2)
     train(DATA, plan, tmp_path)
-    whole = (tmp_path / STATE).read_bytes()
-    assert whole.count(old) == 1
-    (tmp_path / STATE).write_bytes(whole.replace(old, new))
+    tensors, metadata = state.FORMAT.read(tmp_path / STATE)
+    del metadata["sha256"]  # as in states of earlier versions
+    if new is None:
+        del metadata[old]
+    else:
+        tensors[new] = tensors.pop(old)
+    state.FORMAT.write(tmp_path / STATE, tensors, metadata)
     with pytest.raises(CheckpointError, match=message):
         train(DATA, plan, tmp_path)
 
@@ -374,6 +421,7 @@ def test_a_state_written_by_an_earlier_version(tmp_path):
     tensors, metadata = state.FORMAT.read(tmp_path / "cut" / STATE)
     metadata["plan"]["regime"] = "Leave-One-Out"
     del metadata["plan"]["first_order"]
+    del metadata["sha256"]
     state.FORMAT.write(tmp_path / "cut" / STATE, tensors, metadata)
     train(DATA, plan, tmp_path / "cut")
     assert_same_run(tmp_path / "whole", tmp_path / "cut")
@@ -390,6 +438,133 @@ def test_restart_forgets(tmp_path):
     train(DATA, PLAN, tmp_path / "old", restart=True, observers=(seen.append,))
     assert seen[0].step == 1
     assert_same_run(tmp_path / "new", tmp_path / "old")
+
+
+@pytest.mark.parametrize(
+    ("changes", "options", "message"),
+    [
+        ({}, {"device": "cuda"}, "device 'cuda' was asked for, but this machine"),
+        ({"n_way": 99}, {}, "n_way = 99 but the data set has 24 classes"),
+    ],
+    ids=["device", "classes"],
+)
+def test_a_restart_that_is_refused_changes_nothing(
+    tmp_path, monkeypatch, changes, options, message
+):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    train(DATA, PLAN, tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(InputError, match=message):
+        train(DATA, replace(PLAN, **changes), tmp_path, restart=True, **options)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert set(before) == {MODEL, STATE, LOG}
+
+
+def test_a_restart_keeps_the_old_model_until_the_new_one_is_complete(tmp_path):
+    train(DATA, replace(PLAN, seed=4), tmp_path / "run")
+    old = (tmp_path / "run" / MODEL).read_bytes()
+    with pytest.raises(CrashError):
+        train(DATA, PLAN, tmp_path / "run", restart=True, observers=(crash_at(1),))
+    assert (tmp_path / "run" / MODEL).read_bytes() == old
+    assert log_of(tmp_path / "run") == []
+    train(DATA, PLAN, tmp_path / "run")  # the new plan, without restart: it goes on
+    train(DATA, PLAN, tmp_path / "whole")
+    assert_same_run(tmp_path / "whole", tmp_path / "run")
+
+
+def test_a_model_of_another_origin_is_not_replaced(tmp_path):
+    (tmp_path / MODEL).write_bytes(b"of somebody else")
+    with pytest.raises(
+        DataError, match=r"model\.safetensors is there without the state of its tra"
+    ):
+        train(DATA, PLAN, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [MODEL]
+    assert (tmp_path / MODEL).read_bytes() == b"of somebody else"
+    assert train(DATA, PLAN, tmp_path, restart=True).finished
+
+
+def test_a_read_only_folder_is_a_sentence_and_keeps_its_run(tmp_path, monkeypatch):
+    train(DATA, PLAN, tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+
+    def read_only(path, *rest, **more):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", read_only)
+        patch.setattr(Path, "open", read_only)
+        patch.setattr(Path, "write_text", read_only)
+        with pytest.raises(
+            DataError, match=r"cannot write .*state\.safetensors: Permission denied"
+        ):
+            train(DATA, PLAN, tmp_path, restart=True)
+    # The lock of the process stays where nothing can be removed.
+    left = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.name != LOCK}
+    assert left == before
+
+
+# -------------------------------------------------------------------- the log
+
+
+def test_a_full_disk_while_the_log_is_flushed(tmp_path, monkeypatch):
+    train(DATA, PLAN, tmp_path / "whole")
+    real = Path.open
+
+    class Full:
+        def __init__(self, file):
+            self.file = file
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *error):
+            self.file.close()
+
+        def writelines(self, lines):
+            self.file.write(next(iter(lines))[:20])
+            raise OSError(28, "No space left on device")
+
+    def fill(path, mode="r", *rest, **more):
+        file = real(path, mode, *rest, **more)
+        return Full(file) if (path.name, mode) == (LOG, "a") else file
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", fill)
+        with pytest.raises(DataError, match=r"cannot write .*log\.jsonl: No space left on device"):
+            train(DATA, PLAN, tmp_path / "cut", save_every=5)
+    train(DATA, PLAN, tmp_path / "cut")
+    assert_same_run(tmp_path / "whole", tmp_path / "cut")
+
+
+DAMAGED_LINES = {
+    "no text": b"\xff\xfe\x00",
+    "no figures": b'{"step": 1, "total_steps": 12, "epoch": 0, "loss": "x", "query_accuracy": [], '
+    b'"learning_rate": 1}',
+    "no number": b'{"step": "1", "total_steps": 12, "epoch": 0, "loss": 1, "query_accuracy": 1, '
+    b'"learning_rate": 1}',
+    "deep": b"[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("line", DAMAGED_LINES.values(), ids=DAMAGED_LINES)
+def test_damaged_lines_of_the_log_are_dropped(tmp_path, line):
+    with pytest.raises(CrashError):
+        train(DATA, PLAN, tmp_path, save_every=5, observers=(crash_at(6),))
+    whole = (tmp_path / LOG).read_bytes()
+    (tmp_path / LOG).write_bytes(line + b"\n" + whole + line)
+    assert train(DATA, PLAN, tmp_path).finished
+    assert (tmp_path / LOG).read_bytes().startswith(whole)
+    assert [one["step"] for one in log_of(tmp_path)] == list(range(1, 13))
+
+
+def test_a_file_that_is_no_log_is_left_alone(tmp_path):
+    (tmp_path / LOG).write_text("monday: nothing\ntuesday: rain\n")
+    with pytest.raises(DataError, match=r"log\.jsonl is not the log of a training run; choose ano"):
+        train(DATA, PLAN, tmp_path)
+    assert (tmp_path / LOG).read_text() == "monday: nothing\ntuesday: rain\n"
+    (tmp_path / "folder" / LOG).mkdir(parents=True)
+    with pytest.raises(DataError, match=r"cannot read .*log\.jsonl: Is a directory"):
+        train(DATA, PLAN, tmp_path / "folder")
 
 
 # -------------------------------------------------------------------- steps and tasks

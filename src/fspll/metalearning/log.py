@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
+from fspll._common.arguments import is_integer, is_number
+from fspll._common.errors import DataError
 from fspll._common.files import write_beside
 
 _SMOOTHING = 0.9  # of the loss and accuracy that people see
@@ -59,16 +61,11 @@ class Log:
         self.waiting: list[str] = []
         self.last: Report | None = None
         kept = []
-        if path.exists():
-            for line in path.read_text().splitlines():
-                try:
-                    report = Report(**json.loads(line))
-                    if report.step <= step:
-                        kept.append(line)
-                    if report.step == step:
-                        self.last = report
-                except (ValueError, TypeError):
-                    continue  # a line cut short by a kill
+        for line, report in _read(path):
+            if report.step <= step:
+                kept.append(line)
+            if report.step == step:
+                self.last = report
         with write_beside(path) as beside:
             beside.write_text("".join(line + "\n" for line in kept))
 
@@ -78,6 +75,32 @@ class Log:
 
     def flush(self) -> None:
         """Write the reports kept since the last time."""
-        with self.path.open("a") as file:
-            file.writelines(line + "\n" for line in self.waiting)
+        try:
+            with self.path.open("a") as file:
+                file.writelines(line + "\n" for line in self.waiting)
+        except OSError as error:
+            raise DataError(f"cannot write {self.path}: {error.strerror or error}") from error
         self.waiting.clear()
+
+
+def _read(path: Path) -> list[tuple[str, Report]]:
+    """Return the lines of a log with what they report, but those that a kill cut short."""
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+    parsed = [(line, report) for line in lines if (report := _parse(line)) is not None]
+    if len(lines) > 1 and not parsed:
+        raise DataError(f"{path} is not the log of a training run; choose another folder")
+    return parsed
+
+
+def _parse(line: str) -> Report | None:
+    try:
+        report = Report(**json.loads(line))
+    except (ValueError, TypeError, RecursionError):
+        return None
+    usable = is_integer(report.step) and is_number(report.loss) and is_number(report.query_accuracy)
+    return report if usable else None

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from fspll._common.errors import CheckpointError, InputError
-from fspll._common.tensorfiles import FileFormat
+from fspll._common.tensorfiles import FileFormat, as_json, digest
 from fspll.datasets.base import ImageSet
 from fspll.metalearning.plan import TrainingPlan
 
@@ -58,17 +61,14 @@ def save_state(
             if isinstance(value, Tensor):
                 tensors[f"optimizer.{index}.{name}"] = value
     tensors |= {f"best.{name}": tensor for name, tensor in (progress.best or {}).items()}
-    FORMAT.write(
-        path,
-        tensors,
-        {
-            "plan": plan.to_dict(),
-            "data": repr(data),
-            "step": progress.step,
-            "best_figure": progress.best_figure,
-            "best_epoch": progress.best_epoch,
-        },
-    )
+    metadata = {
+        "plan": plan.to_dict(),
+        "data": repr(data),
+        "step": progress.step,
+        "best_figure": progress.best_figure,
+        "best_epoch": progress.best_epoch,
+    }
+    FORMAT.write(path, tensors, metadata | {"sha256": _check_sum(tensors, metadata)})
 
 
 def load_state(
@@ -87,6 +87,12 @@ def load_state(
         another data set.
     """
     tensors, metadata = FORMAT.read(path)
+    expected = metadata.pop("sha256", None)  # states of earlier versions have none
+    if expected not in (None, _check_sum(tensors, metadata)):
+        raise CheckpointError(
+            f"{path} is damaged: its contents do not match their checksum; choose another folder, "
+            f"or start over with restart=True"
+        )
     _check_plan(path, plan, data, metadata)
     parts: dict[str, dict[str, Tensor]] = {"network": {}, "optimizer": {}, "best": {}}
     for name, tensor in tensors.items():
@@ -111,6 +117,12 @@ def load_state(
         )
     except (KeyError, IndexError, RuntimeError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path} is damaged: {str(error).splitlines()[0]}") from error
+
+
+def _check_sum(tensors: Mapping[str, Tensor], metadata: Mapping[str, Any]) -> str:
+    """Return a checksum of all that a state holds: a damaged one would end in another network."""
+    text = json.dumps(as_json(metadata), sort_keys=True)
+    return hashlib.sha256((digest(tensors) + text).encode()).hexdigest()
 
 
 def _check_plan(path: Path, plan: TrainingPlan, data: ImageSet, metadata: dict[str, Any]) -> None:

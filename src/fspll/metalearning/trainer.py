@@ -6,7 +6,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
@@ -16,6 +16,7 @@ import torch
 from fspll._common.arguments import check_count
 from fspll._common.devices import choose_device
 from fspll._common.errors import DataError, InputError
+from fspll._common.locks import lock_folder
 from fspll.datasets.base import ImageSet
 from fspll.embeddings.checkpoints import save_checkpoint
 from fspll.embeddings.inputs import InputSpec
@@ -27,6 +28,7 @@ from fspll.metalearning.prototypes import Learner
 from fspll.metalearning.state import Progress, load_state, save_state
 
 MODEL, STATE, LOG = "model.safetensors", "state.safetensors", "log.jsonl"
+_ENDING = 5.0  # seconds that a worker of a killed run may take to end
 
 Observer = Callable[[Report], None]
 
@@ -69,7 +71,7 @@ def train(
     save_every : int
         Steps between saves: what a killed process loses at most.
     restart : bool
-        Forget an earlier run in ``out``.
+        Forget an earlier run in ``out``. Its model stays until the new one is complete.
     observers : tuple of callables
         Each is called with a :class:`~fspll.metalearning.log.Report` after every step.
 
@@ -92,51 +94,87 @@ def train(
     out = Path(out)
     check_folder(out)
     check_count("save_every", save_every, 1)
-    if restart:
-        for name in (MODEL, STATE, LOG):
-            (out / name).unlink(missing_ok=True)
+    # Everything that can be refused is refused before anything is written.
     target = choose_device(device)
     learner = _make_learner(plan, data)
     learner.network.to(target)
     optimizer = _make_optimizer(plan, learner)
-    progress = Progress()
-    if (out / STATE).exists():
-        progress = load_state(out / STATE, plan, data, learner.network, optimizer)
     episodes = Episodes(data, plan, target)
-    log = Log(out / LOG, progress.step)
-    smooth = Smooth(log.last)
+    with lock_folder(out, wait=_ENDING):
+        run = _Run(out, plan, data, learner, optimizer)
+        run.begin(restart=restart)
+        with _stop_between_steps() as stop_asked:
+            while run.progress.step < plan.total_steps and not _out_of_patience(plan, run.progress):
+                report = run.step(episodes)
+                for observe in observers:
+                    observe(report)
+                if run.progress.step % save_every == 0:
+                    run.save()
+                if stop_asked():
+                    run.save()
+                    return _trained(None, run.progress)
+        run.save()
+        if run.progress.best is not None:
+            learner.network.load_state_dict(run.progress.best)
+        _save_model(out / MODEL, learner, plan, data, run.progress)
+    return _trained(out / MODEL, run.progress)
 
-    def save() -> None:
-        log.flush()
-        save_state(out / STATE, plan, data, learner.network, optimizer, progress)
 
-    with _stop_between_steps() as stop_asked:
-        while progress.step < plan.total_steps and not _out_of_patience(plan, progress):
-            epoch, place = divmod(progress.step, plan.steps_per_epoch)
-            for group in optimizer.param_groups:
-                group["lr"] = plan.rate(epoch)
-            loss, accuracy = smooth.add(*_step(learner, optimizer, episodes, plan, progress.step))
-            progress.step += 1
-            score = None
-            if plan.held_out and place == plan.steps_per_epoch - 1:
-                score = episodes.held_out_score(learner)
-                progress.keep_if_better(score, epoch, learner.network)
-            report = Report(
-                progress.step, plan.total_steps, epoch, loss, accuracy, plan.rate(epoch), score
+@dataclass
+class _Run:
+    """A run and what it has in its folder: the state and the log."""
+
+    out: Path
+    plan: TrainingPlan
+    data: ImageSet
+    learner: Learner
+    optimizer: torch.optim.Optimizer
+    progress: Progress = field(default_factory=Progress)
+
+    def begin(self, *, restart: bool) -> None:
+        """Go on where an earlier run of this plan stopped, or begin."""
+        if restart:
+            # From here on the folder holds this run: a kill leaves no state of the old one.
+            self._save_state()
+        elif (self.out / STATE).exists():
+            self.progress = load_state(
+                self.out / STATE, self.plan, self.data, self.learner.network, self.optimizer
             )
-            log.add(report)
-            for observe in observers:
-                observe(report)
-            if progress.step % save_every == 0:
-                save()
-            if stop_asked():
-                save()
-                return _trained(None, progress)
-    save()
-    if progress.best is not None:
-        learner.network.load_state_dict(progress.best)
-    _save_model(out / MODEL, learner, plan, data, progress)
-    return _trained(out / MODEL, progress)
+        elif (self.out / MODEL).exists():
+            raise DataError(
+                f"{self.out / MODEL} is there without the state of its training, and would be "
+                f"replaced; choose another folder, or start over with restart=True"
+            )
+        self.log = Log(self.out / LOG, self.progress.step)
+        self.smooth = Smooth(self.log.last)
+
+    def step(self, episodes: Episodes) -> Report:
+        """Take the next step; at the end of an epoch, look whether it is the best so far."""
+        plan, progress = self.plan, self.progress
+        epoch, place = divmod(progress.step, plan.steps_per_epoch)
+        for group in self.optimizer.param_groups:
+            group["lr"] = plan.rate(epoch)
+        figures = _step(self.learner, self.optimizer, episodes, plan, progress.step)
+        loss, accuracy = self.smooth.add(*figures)
+        progress.step += 1
+        score = None
+        if plan.held_out and place == plan.steps_per_epoch - 1:
+            score = episodes.held_out_score(self.learner)
+            progress.keep_if_better(score, epoch, self.learner.network)
+        report = Report(
+            progress.step, plan.total_steps, epoch, loss, accuracy, plan.rate(epoch), score
+        )
+        self.log.add(report)
+        return report
+
+    def save(self) -> None:
+        """Write log and state, in this order: a resumed run drops lines that are ahead."""
+        self.log.flush()
+        self._save_state()
+
+    def _save_state(self) -> None:
+        network = self.learner.network
+        save_state(self.out / STATE, self.plan, self.data, network, self.optimizer, self.progress)
 
 
 def check_folder(out: Path) -> None:

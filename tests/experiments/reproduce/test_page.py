@@ -116,7 +116,10 @@ def test_several_outcomes_in_part_and_of_other_data(tmp_path):
     names = {path.name for path in paths}
     assert {"omniglot.md", "omniglot-2.md", "noise.md", "mini-imagenet.md"} <= names
     assert "parameters.md" in names
-    page = words((tmp_path / "index.html").read_text(encoding="utf-8"))
+    source = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert "default-src 'none'; " in source
+    assert "script-src 'none'; " in source
+    page = words(source)
     assert "3 of 34 cells are still to be measured" in page
     assert "–" in page
     assert "signs <drawn> & mirrored" in page

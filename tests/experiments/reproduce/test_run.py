@@ -16,7 +16,7 @@ import numpy as np
 import psutil
 import pytest
 
-from fspll._common.errors import InputError
+from fspll._common.errors import DataError, InputError
 from fspll.experiments.reproduce import run as runner
 from fspll.experiments.reproduce.grid import grid
 from fspll.experiments.reproduce.jobs import Source
@@ -137,16 +137,18 @@ def test_a_killed_worker_is_replaced(asked, expected, start, tmp_path):
     out = tmp_path / "worker"
     process = start(out, jobs=2)
     limit = time.monotonic() + 200
-    victim = None
-    while victim is None and time.monotonic() < limit and process.poll() is None:
-        victim = next(
-            (c for c in psutil.Process(process.pid).children() if "LokyProcess" in _line(c)), None
-        )
+    while not (found := workers_of(process)) and time.monotonic() < limit:
         time.sleep(0.02)
-    assert victim is not None, "no worker was started"
-    victim.kill()
+    found[0].kill()
     assert process.wait(timeout=250) == 0
     assert rows_of(out) == expected
+
+
+def workers_of(process: subprocess.Popen) -> list[psutil.Process]:
+    """Return the processes that compute for a run."""
+    assert process.poll() is None, "the run has ended"
+    children = psutil.Process(process.pid).children()
+    return [child for child in children if "LokyProcess" in _line(child)]
 
 
 def _line(process: psutil.Process) -> str:
@@ -154,6 +156,34 @@ def _line(process: psutil.Process) -> str:
         return " ".join(process.cmdline())
     except psutil.Error:
         return ""
+
+
+def test_workers_end_with_the_run_that_was_killed(asked, expected, start, tmp_path):
+    """Also the one that found no work: there is one network, and there are two workers."""
+    out = tmp_path / "orphans"
+    process = start(out, jobs=2)
+    limit = time.monotonic() + 200
+    while len(found := workers_of(process)) < 2 and time.monotonic() < limit:
+        time.sleep(0.02)
+    time.sleep(0.5)
+    process.kill()
+    process.wait()
+    _, alive = psutil.wait_procs(found, timeout=30)
+    for worker in alive:
+        worker.kill()
+    assert alive == []
+    assert start(out, jobs=2).wait(timeout=250) == 0
+    assert rows_of(out) == expected
+
+
+def test_a_second_run_in_the_same_folder_is_refused(asked, expected, start, tmp_path):
+    out = tmp_path / "shared"
+    process = start(out)
+    wait_for_rows(out, process)
+    with pytest.raises(DataError, match=r"shared is in use: another fspll process writes into it"):
+        run(asked, out, Workers(1))
+    assert process.wait(timeout=250) == 0
+    assert rows_of(out) == expected
 
 
 def test_a_cluster_that_loses_a_worker_measures_the_same(asked, expected, tmp_path):

@@ -9,6 +9,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+from fspll._common.errors import InputError
 from fspll._common.files import write_beside
 from fspll._common.html.rendering import render
 from fspll._common.version import __version__
@@ -18,6 +19,7 @@ from fspll.experiments.reproduce.figure_style import Picture, file_bytes, requir
 from fspll.experiments.reproduce.figures import draw
 from fspll.experiments.reproduce.findings import features_note, findings, headline
 from fspll.experiments.reproduce.results import Outcome
+from fspll.experiments.reproduce.store import RESULTS
 from fspll.experiments.reproduce.tables import Entry, Table, p_value, share, signed
 
 _TITLES = {
@@ -27,6 +29,17 @@ _TITLES = {
     "parameters": "Accuracy against k and λ",
 }
 _WIDE = 9.0  # inches
+PAGE = "index.html"
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a folder whose page is not that of a reproduction: it would be overwritten."""
+    page = folder / PAGE
+    if page.exists() and not (folder / RESULTS).exists():
+        raise InputError(
+            f"{page} is there without the {RESULTS} of a reproduction, and would be overwritten; "
+            f"choose another folder"
+        )
 
 
 def write_reproduction(outcomes: Sequence[Outcome], folder: Path) -> list[Path]:
@@ -62,7 +75,7 @@ def write_reproduction(outcomes: Sequence[Outcome], folder: Path) -> list[Path]:
         version=__version__,
         sections=sections,
     )
-    target = folder / "index.html"
+    target = folder / PAGE
     _write(target, page.encode())
     return [*written, target]
 

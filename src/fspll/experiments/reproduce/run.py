@@ -7,6 +7,7 @@ down at once, so that a run killed at any moment goes on from there.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,9 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from fspll._common.errors import InputError, MissingPackageError
+from fspll._common.locks import lock_folder
+from fspll._common.processes import end_with
 from fspll.experiments.reproduce.jobs import NetworkJob, ScoreJob
 from fspll.experiments.reproduce.results import Cell
-from fspll.experiments.reproduce.store import Figures, Store, versions
+from fspll.experiments.reproduce.store import RESULTS, Figures, Store, versions
 from fspll.experiments.reproduce.worker import embed_network, solve_tasks, train_network
 from fspll.metalearning.trainer import LOG, MODEL
 
@@ -85,7 +88,11 @@ def run(
     """
     out = out.resolve()
     started, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.perf_counter()
-    with workers_ready(workers) as client, Store(out / "results.sqlite") as store:
+    with (
+        workers_ready(workers) as client,
+        lock_folder(out),
+        Store(out / RESULTS) as store,
+    ):
         todo = _Todo.of(cells, store, out)
         try:
             with _Meter(todo, out, progress) as meter:
@@ -202,7 +209,14 @@ def _results(left: dict[int, _Piece], workers: Workers, client: Any) -> Iterator
 
     backend: dict[str, Any] = {"backend": "dask"}
     if client is None:
-        backend = {"backend": "loky", "inner_max_num_threads": 1, "n_jobs": workers.n_jobs}
+        backend = {
+            "backend": "loky",
+            "inner_max_num_threads": 1,
+            "n_jobs": workers.n_jobs,
+            # Those that wait for work, too: they would stay for minutes after a kill.
+            "initializer": end_with,
+            "initargs": (os.getpid(),),
+        }
     with parallel_config(**backend):
         # Pieces are handed out one by one: some take seconds, others minutes.
         pool = Parallel(return_as="generator_unordered", batch_size=1)

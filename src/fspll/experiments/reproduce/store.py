@@ -2,6 +2,7 @@
 
 Only the process that runs a grid writes, one transaction for each part of a job, so that a process
 killed at any moment leaves whole parts and nothing else. A task is in the file once or not at all.
+Every task carries a checksum: one that was damaged since counts as missing, and is solved again.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import platform
 import sqlite3
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -25,24 +27,26 @@ from fspll.experiments.reproduce.profiles import Profile
 from fspll.experiments.reproduce.results import Cell, Outcome
 from fspll.metalearning.trainer import MODEL
 
-_FORMAT = 1
-_TABLES = """
-CREATE TABLE IF NOT EXISTS jobs (
-    key TEXT PRIMARY KEY, settings TEXT NOT NULL, versions TEXT NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS tasks (
-    key TEXT NOT NULL REFERENCES jobs (key), task INTEGER NOT NULL,
-    query REAL NOT NULL, support REAL NOT NULL, seconds REAL NOT NULL,
-    PRIMARY KEY (key, task)
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS networks (
-    key TEXT PRIMARY KEY, settings TEXT NOT NULL, versions TEXT NOT NULL, seconds REAL NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS runs (
-    started TEXT NOT NULL, experiment TEXT NOT NULL, profile TEXT NOT NULL, workers TEXT NOT NULL,
-    seconds REAL NOT NULL
-);
-"""
+RESULTS = "results.sqlite"
+_FORMAT = 2  # format 1 had no checksums
+_TABLES = {
+    "jobs": ("key TEXT PRIMARY KEY", "settings TEXT NOT NULL", "versions TEXT NOT NULL"),
+    "tasks": (
+        *("key TEXT NOT NULL REFERENCES jobs (key)", "task INTEGER NOT NULL"),
+        *("query REAL NOT NULL", "support REAL NOT NULL", "seconds REAL NOT NULL"),
+        "check_sum INTEGER",
+    ),
+    "networks": (
+        *("key TEXT PRIMARY KEY", "settings TEXT NOT NULL", "versions TEXT NOT NULL"),
+        "seconds REAL NOT NULL",
+    ),
+    "runs": (
+        *("started TEXT NOT NULL", "experiment TEXT NOT NULL", "profile TEXT NOT NULL"),
+        *("workers TEXT NOT NULL", "seconds REAL NOT NULL"),
+    ),
+}
+_KEYS = {"tasks": ", PRIMARY KEY (key, task)"}
+_ADVICE = "move it away, and run again to compute what it held"
 
 
 class Figures(NamedTuple):
@@ -77,18 +81,61 @@ class Store:
             if path != ":memory:":
                 Path(path).parent.mkdir(parents=True, exist_ok=True)
             self.db = sqlite3.connect(path, timeout=60, isolation_level=None)
-            self.db.execute("PRAGMA journal_mode=WAL")
-            self.db.execute("PRAGMA synchronous=NORMAL")
-            found = self.db.execute("PRAGMA user_version").fetchone()[0]
-            if found not in (0, _FORMAT):
-                raise DataError(
-                    f"{path} was written in format {found} of the results, this is {_FORMAT}; "
-                    "choose another folder"
-                )
-            self.db.executescript(_TABLES)
-            self.db.execute(f"PRAGMA user_version={_FORMAT}")
         except (OSError, sqlite3.Error) as error:
             raise DataError(f"cannot keep results in {path}: {error}") from error
+        try:
+            self._open()
+        except BaseException as error:
+            self.db.close()
+            # The latter: SQLite quotes damaged bytes in its messages.
+            if isinstance(error, sqlite3.Error | UnicodeDecodeError):
+                raise DataError(f"cannot keep results in {path}: {error}") from error
+            raise
+
+    def _open(self) -> None:
+        """Check what is in the file, before anything is written to it; make what is not."""
+        found = self.db.execute("PRAGMA user_version").fetchone()[0]
+        if found not in range(_FORMAT + 1):
+            raise DataError(
+                f"{self.path} was written in format {found} of the results, this is {_FORMAT}; "
+                "choose another folder"
+            )
+        for (complaint,) in self.db.execute("PRAGMA quick_check(1)").fetchall():
+            if complaint != "ok":
+                reason = " ".join(complaint.split())
+                raise DataError(f"{self.path} is damaged ({reason}); {_ADVICE}")
+        self._check_tables(found)
+        self.db.execute("PRAGMA journal_mode=WAL")
+        self.db.execute("PRAGMA synchronous=NORMAL")
+        if found == _FORMAT:
+            return
+        with self._transaction():
+            for name, columns in _TABLES.items():
+                rowid = "" if name == "runs" else " WITHOUT ROWID"
+                text = ", ".join(columns) + _KEYS.get(name, "")
+                self.db.execute(f"CREATE TABLE IF NOT EXISTS {name} ({text}){rowid}")
+            if "check_sum" not in self._columns("tasks"):
+                self.db.execute("ALTER TABLE tasks ADD COLUMN check_sum INTEGER")
+            self.db.execute(f"PRAGMA user_version={_FORMAT}")
+
+    def _columns(self, table: str) -> list[str]:
+        return [row[1] for row in self.db.execute("SELECT * FROM pragma_table_info(?)", (table,))]
+
+    def _check_tables(self, version: int) -> None:
+        """Refuse a database of something else, whose tables are not ours to change."""
+        rows = self.db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        names = {name for (name,) in rows}
+        for name in sorted(names if version == 0 else names & set(_TABLES)):
+            found = self._columns(name)
+            ours = [column.split()[0] for column in _TABLES.get(name, ())]
+            if not found or found not in (ours, [one for one in ours if one != "check_sum"]):
+                raise DataError(
+                    f"{self.path} has a table {name!r} with the columns {', '.join(found)}, which "
+                    f"fspll did not write; choose another folder"
+                )
+        missing = sorted(set(_TABLES) - names)
+        if version and missing:
+            raise DataError(f"{self.path} is damaged: it lacks the table {missing[0]!r}; {_ADVICE}")
 
     def __enter__(self) -> Store:
         return self
@@ -109,6 +156,20 @@ class Store:
                 raise DataError(f"cannot write results to {self.path}: {error}") from error
             raise
 
+    def _read(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        try:
+            return self.db.execute(query, values).fetchall()
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            raise DataError(f"cannot read results from {self.path}: {error}") from error
+
+    def _parse(self, text: Any) -> Any:
+        try:
+            return json.loads(text)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise DataError(
+                f"{self.path} is damaged: settings in it are no JSON; {_ADVICE}"
+            ) from error
+
     def add(
         self, key: str, settings: dict[str, Any], versions: dict[str, str], figures: Figures
     ) -> None:
@@ -122,10 +183,10 @@ class Store:
             Of the packages that computed it: a record, and no part of the key.
         figures : Figures
         """
-        rows = [
-            (key, int(task), float(q), float(s), float(seconds))
-            for task, q, s, seconds in zip(*figures, strict=True)
-        ]
+        rows = []
+        for task, *shares in zip(*figures, strict=True):
+            row = (key, int(task), *map(float, shares))
+            rows.append((*row, _check_sum(row)))
         with self._transaction():
             self.db.execute(
                 "INSERT OR IGNORE INTO jobs VALUES (?, ?, ?)",
@@ -133,22 +194,35 @@ class Store:
             )
             # Not "OR IGNORE", which would also swallow a figure that is not a number.
             self.db.executemany(
-                "INSERT INTO tasks VALUES (?, ?, ?, ?, ?) ON CONFLICT (key, task) DO NOTHING", rows
+                "INSERT INTO tasks (key, task, query, support, seconds, check_sum) "
+                "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (key, task) DO NOTHING",
+                rows,
             )
 
     def figures(self, key: str, n_tasks: int | None = None) -> Figures:
         """Return what is known of a job, of its first ``n_tasks`` tasks or of all."""
-        rows = self.db.execute(
-            "SELECT task, query, support, seconds FROM tasks WHERE key = ? AND task < ? "
-            "ORDER BY task",
-            (key, 1 << 62 if n_tasks is None else n_tasks),
-        ).fetchall()
+        rows = [row[1:5] for row in self._rows(key, n_tasks) if _is_whole(row)]
         columns = np.array(rows, dtype=float).reshape(-1, 4).T
         return Figures(columns[0].astype(np.int64), *columns[1:])
 
+    def _rows(self, key: str, n_tasks: int | None) -> list[tuple[Any, ...]]:
+        return self._read(
+            "SELECT key, task, query, support, seconds, check_sum FROM tasks "
+            "WHERE key = ? AND task < ? ORDER BY task",
+            (key, 1 << 62 if n_tasks is None else n_tasks),
+        )
+
     def missing(self, key: str, n_tasks: int) -> list[int]:
-        """Return which of the first ``n_tasks`` tasks of a job are not there yet."""
-        known = set(self.figures(key, n_tasks).tasks.tolist())
+        """Return which of the first ``n_tasks`` tasks of a job are not there, or damaged.
+
+        What is damaged is removed: it makes room for the same task, solved again.
+        """
+        rows = self._rows(key, n_tasks)
+        damaged = [row[:2] for row in rows if not _is_whole(row)]
+        if damaged:
+            with self._transaction():
+                self.db.executemany("DELETE FROM tasks WHERE key = ? AND task = ?", damaged)
+        known = {row[1] for row in rows if _is_whole(row)}
         return [task for task in range(n_tasks) if task not in known]
 
     def add_network(
@@ -163,17 +237,21 @@ class Store:
 
     def networks(self) -> dict[str, tuple[dict[str, Any], float]]:
         """Return settings and seconds of every network that is ready, by key."""
-        rows = self.db.execute("SELECT key, settings, seconds FROM networks ORDER BY key")
-        return {key: (json.loads(settings), seconds) for key, settings, seconds in rows}
+        rows = self._read("SELECT key, settings, seconds FROM networks ORDER BY key")
+        return {
+            key: (self._parse(settings), seconds)
+            for key, settings, seconds in rows
+            if isinstance(seconds, float)
+        }
 
     def versions(self, keys: Iterable[str]) -> list[dict[str, str]]:
         """Return the different package versions that computed some jobs."""
         found = set()
         for key in keys:
-            row = self.db.execute("SELECT versions FROM jobs WHERE key = ?", (key,)).fetchone()
-            if row is not None:
-                found.add(row[0])
-        return [json.loads(text) for text in sorted(found)]
+            found |= {
+                text for (text,) in self._read("SELECT versions FROM jobs WHERE key = ?", (key,))
+            }
+        return [self._parse(text) for text in sorted(found, key=str)]
 
     def add_run(
         self, started: str, experiment: str, profile: str, workers: str, seconds: float
@@ -187,7 +265,7 @@ class Store:
 
     def runs(self, experiment: str, profile: str) -> list[dict[str, Any]]:
         """Return the runs of an experiment so far."""
-        rows = self.db.execute(
+        rows = self._read(
             "SELECT started, workers, seconds FROM runs WHERE experiment = ? AND profile = ? "
             "ORDER BY started",
             (experiment, profile),
@@ -195,7 +273,20 @@ class Store:
         return [
             {"started": started, "workers": workers, "seconds": round(seconds, 1)}
             for started, workers, seconds in rows
+            if isinstance(seconds, float)
         ]
+
+
+def _check_sum(row: Sequence[Any]) -> int:
+    return zlib.crc32(repr(tuple(row)).encode())
+
+
+def _is_whole(row: Sequence[Any]) -> bool:
+    """Tell whether a task is as it was written; those of format 1 have no checksum."""
+    *values, check_sum = row
+    if check_sum is not None:
+        return bool(check_sum == _check_sum(values))
+    return isinstance(row[1], int) and all(isinstance(value, float) for value in row[2:5])
 
 
 def _json(value: Any) -> str:
@@ -221,7 +312,7 @@ def collect(
     its neighbors.
     """
     found = []
-    with Store(out / "results.sqlite") as store:
+    with Store(out / RESULTS) as store:
         for cell in cells:
             if cell.job is None:
                 continue

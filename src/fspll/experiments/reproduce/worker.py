@@ -6,10 +6,7 @@ features; only the process that runs the grid writes results.
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import time
-from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
@@ -40,30 +37,10 @@ def train_network(job: NetworkJob, out: Path, device: str) -> float:
     one_thread()
     start = time.perf_counter()
     if job.plan is not None:
-        trained = train(
-            job.source.load("train"),
-            job.plan,
-            job.folder(out),
-            device=device,
-            observers=(_end_with_parent(),),
-        )
+        trained = train(job.source.load("train"), job.plan, job.folder(out), device=device)
         if not trained.finished:
             raise KeyboardInterrupt  # asked to stop: what is trained so far is kept
     return time.perf_counter() - start
-
-
-def _end_with_parent() -> Callable[[object], None]:
-    """Return an observer that ends the training of a worker whose main process was killed.
-
-    It would go on for minutes otherwise, beside the one that the next run starts.
-    """
-    parent, worker = os.getppid(), multiprocessing.current_process().name.startswith("Loky")
-
-    def observe(report: object) -> None:
-        if worker and os.getppid() != parent:
-            raise RuntimeError("the process that runs the grid has ended")
-
-    return observe
 
 
 def embed_network(job: NetworkJob, out: Path) -> float:
