@@ -82,9 +82,7 @@ def test_annotators_and_columns_work_as_in_tables(make, votes_of):
         ('[{"label": "a"}', "this is not JSON"),
         ("[" * 100_000, "nested too deeply"),
         ("[" + "1" * 5000 + "]", r"l\.json"),
-        ('[{"label": "a"}, {"label": []}]', "row 2, column 'label': there are no candidates"),
-        ('[{"label": "a"}, {"id": 1}]', "there is no|no candidates"),
-        ('[{"label": null}]', "row 1, column 'label': there are no candidates"),
+        ('[{"label": "a"}, {"id": 1}]', "row 1, column 'id': there is no name of a sample"),
         ('[{"label": true}]', "row 1, column 'label': true is not a label"),
         ('[{"label": [["a"]]}]', r"row 1, column 'label': \[\"a\"\] is not a label"),
         ('[{"label": {"a": 1}}]', "row 1, column 'label': .* is not a label"),
@@ -112,3 +110,27 @@ def test_ten_megabytes_in_one_line(make):
     assert time.process_time() - began < 15  # about a second, on a machine with nothing else to do
     assert len(found) == 80_000
     assert found.names[-1] == "79999.png"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"a.png": ["cat", "lynx"], "b.png": ["dog"]},
+        {"a.png": "cat|lynx", "b.png": "dog"},
+        '{"a.png": ["cat", "lynx"]}\n{"b.png": ["dog"]}\n',
+        '{\n  "a.png": ["cat", "lynx"],\n  "b.png": ["dog"], "c.png": []\n}',
+    ],
+)
+def test_samples_as_keys(make, votes_of, content):
+    found = read_annotations(make("l.json", content))
+    assert votes_of(found) == {"a.png": {"cat": 1, "lynx": 1}, "b.png": {"dog": 1}}
+    assert found.files == ("a.png", "b.png")
+    assert found.origins[0] == "l.json, key 'a.png'"
+    assert "one key per sample" in found.summary
+
+
+def test_objects_with_columns_are_no_mapping(make):
+    with pytest.raises(DataError, match="no column of candidates"):
+        read_annotations(make("l.json", {"id": "1", "tags": ["a"]}))
+    with pytest.raises(DataError, match="no column of candidates"):
+        read_annotations(make("l.jsonl", '{"a": ["x"]}\n{"a": ["y"]}\n'))

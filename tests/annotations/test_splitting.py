@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fspll._common.errors import DataError
-from fspll.annotations.splitting import Splitter, find_delimiter, written_list
+from fspll.annotations.splitting import Splitter, written_list
 from fspll.annotations.writing import join_candidates
 
 
@@ -25,20 +25,70 @@ from fspll.annotations.writing import join_candidates
         (["{'a', 'b'}", "c|d"], "|"),
         ([None, ["a|b"], 3], ""),
         (["[odd", "(x)", "{}"], ""),
+        (["cat\nlynx", "cat|x"], "\n"),
+        (["cat or lynx", "lynx"], " or "),
+        (["chat ou lynx", "lynx OU ours"], " or "),
+        (["cat (big, old)", "lynx"], ""),
+        (["cat (big, old), lynx", "lynx"], ","),
     ],
 )
 def test_the_sign_is_found(cells, sign):
-    assert find_delimiter(cells, "l.csv") == sign
+    assert Splitter.choose(None, cells, "l.csv").delimiter == sign
 
 
-@pytest.mark.parametrize("cells", [["Greek/alpha", "Greek/beta"], ["n/a", "cat"], ["a/b"]])
+@pytest.mark.parametrize(
+    "cells", [["Greek/alpha", "Greek/beta"], ["n/a", "cat"], ["a/b"], ["a/b", "a", "n/x", "n/y"]]
+)
 def test_a_slash_that_may_belong_to_a_name_is_asked_about(cells):
     with pytest.raises(
         DataError, match=r"l\.csv: '.*/.*' may be one label or several.*delimiter=''"
     ):
-        find_delimiter(cells, "l.csv")
+        Splitter.choose(None, cells, "l.csv")
     assert Splitter.choose("", cells, "").labels(cells[0], "") == [cells[0]]
     assert Splitter.choose("/", cells, "").labels(cells[0], "") == cells[0].split("/")
+
+
+def test_an_or_that_may_belong_to_a_name_is_asked_about():
+    with pytest.raises(
+        DataError, match=r"'war oder peace' may be one label or several; give delimiter=' oder '"
+    ):
+        Splitter.choose(None, ["war oder peace", "sleep"], "l.csv")
+
+
+@pytest.mark.parametrize(
+    ("cells", "shown", "last"),
+    [
+        (["cat|dog", "fox", "cat or fox"], "separators '|' and 'or'", ["cat", "fox"]),
+        (["cat, dog", "fox", "cat, fox or dog"], "separators ',' and 'or'", ["cat", "fox", "dog"]),
+        (["cat|dog", "tench, Tinca tinca"], "separator '|'", ["tench, Tinca tinca"]),
+        (["cat|dog", "fox", "cat or wolf"], "separator '|'", ["cat or wolf"]),
+        (["cat", "dog"], "one label per cell", ["dog"]),
+        (["cat", '["dog"]'], "lists of labels", ["dog"]),
+        (["cat|dog", '["dog"]'], "separator '|' and lists", ["dog"]),
+    ],
+)
+def test_another_sign_between_labels_that_stand_alone_separates_too(cells, shown, last):
+    splitter = Splitter.choose(None, cells, "")
+    assert str(splitter) == shown
+    assert splitter.labels(cells[-1], "") == last
+
+
+def test_a_comma_has_to_be_shown_where_a_column_may_hold_one_label():
+    cells = ["Gâteau, crème", "Gâteau, fruits", "Tarte"]
+    with pytest.raises(DataError, match="'Gâteau, crème' may be one label or several"):
+        Splitter.choose(None, cells, "", several=False)
+    shown = Splitter.choose(None, ["cat, dog", "dog", "fox, cat"], "", several=False)
+    assert shown.delimiter == ","
+
+
+def test_cells_of_one_label_are_not_split():
+    cells = ["Gâteau, crème", "Tarte", "a/b", "this or that", "x; y", "Tarte\nTatin"]
+    splitter = Splitter.one_label(None, cells, "")
+    assert [splitter.labels(cell, "") for cell in cells] == [[cell] for cell in cells]
+    assert Splitter.one_label(",", cells, "").labels(cells[0], "") == ["Gâteau", "crème"]
+    assert Splitter.one_label(None, ["a|b", "c,d"], "").labels("a|b", "") == ["a", "b"]
+    with pytest.raises(DataError, match=r"l\.csv: 'cat, dog' may be one label or several"):
+        Splitter.one_label(None, ["cat, dog", "dog", "cat"], "l.csv")
 
 
 def test_a_given_sign_is_the_only_one():

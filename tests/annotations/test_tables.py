@@ -27,7 +27,8 @@ EXPECTED = {"a.png": {"cat": 1, "lynx": 1}, "b.png": {"dog": 1}}
         ("l.csv", "sep=;\nfile;label\na.png;cat|lynx\nb.png;dog\n"),
         ("l.csv", "\n,,\nnr, image ,LABELS\n\n1, a.png ,cat|lynx\n,,\n2,b.png,dog\n\n"),
         ("l.csv", 'file,note,label\na.png,"two\nlines, ""quoted""",cat|lynx\nb.png,,dog\n'),
-        ("l.csv", 'file,label\na.png, "cat,lynx"\nb.png,dog\n'),
+        ("l.csv", 'file,labels\na.png, "cat,lynx"\nb.png,dog\n'),
+        ("l.csv", 'file,candidates\na.png,"cat\nlynx"\nb.png,dog\n'),
         ("l.csv", "file,label\na.png,\"['cat', 'lynx']\"\nb.png,['dog']\n"),
         ("l.csv", 'file,choice\na.png,"{""choices"":[""cat"",""lynx""]}"\nb.png,dog\n'),
         ("labels", "file,label\na.png,cat|lynx\nb.png,dog\n"),
@@ -35,6 +36,40 @@ EXPECTED = {"a.png": {"cat": 1, "lynx": 1}, "b.png": {"dog": 1}}
 )
 def test_one_row_a_sample(make, votes_of, name, content):
     assert votes_of(read_annotations(make(name, content))) == EXPECTED
+
+
+CAKES = {"a": {"Gâteau, crème": 2, "Tarte": 1}, "b": {"Tarte": 2}}
+
+
+@pytest.mark.parametrize(
+    ("content", "understood"),
+    [
+        (
+            "file,label_1,label_2,label_3\n"
+            'a,"Gâteau, crème","Gâteau, crème",Tarte\nb,Tarte,,Tarte\n',
+            "3 label columns ('label_1', 'label_2', 'label_3'), one label per cell, "
+            "'Gâteau, crème' is one label, pictures from 'file'",
+        ),
+        (
+            "id;rater;label\na;1;Gâteau, crème\na;2;Gâteau, crème\na;3;Tarte\n"
+            "b;1;Tarte\nb;2;Tarte\n",
+            "labels from 'label', one label per cell, annotators from 'rater', "
+            "'Gâteau, crème' is one label, samples from 'id', fields separated by ';'",
+        ),
+    ],
+)
+def test_one_label_per_cell_is_not_split(make, votes_of, content, understood):
+    found = read_annotations(make("l.csv", content))
+    assert votes_of(found) == CAKES
+    assert found.summary == f"l.csv: 2 samples, 2 labels (Gâteau, crème, Tarte), {understood}"
+
+
+def test_several_labels_per_cell_of_an_annotator(make, votes_of):
+    path = make("l.csv", 'id,rater,labels\na,1,"cat, lynx"\na,2,cat\nb,1,dog\n')
+    assert votes_of(read_annotations(path)) == {"a": {"cat": 2, "lynx": 1}, "b": {"dog": 1}}
+    path = make("l.csv", 'id,rater,label\na,1,"cat, lynx"\na,2,cat\na,3,lynx\nb,1,dog\n')
+    with pytest.raises(DataError, match="'cat, lynx' may be one label or several"):
+        read_annotations(path)
 
 
 def test_places_names_and_files(make):
@@ -88,9 +123,6 @@ def test_blanks_are_trimmed_but_separate_nothing(make):
         (" \n\n", "l.csv is empty"),
         ("file,label\n", "l.csv has a header but no rows below it"),
         ("file,label\n,\n\n", "l.csv has a header but no rows below it"),
-        ("file,label\na,cat\nb,\n", "l.csv, row 3, column 'label': there are no candidates"),
-        ("file,label\na,cat\nb,|\n", "l.csv, row 3, column 'label': there are no candidates"),
-        ("file,label\na,[]\n", "l.csv, row 2, column 'label': there are no candidates"),
         ("file,label\na,\"[['x']]\"\n", "row 2, column 'label': .* is not a label"),
         ("file,label\na,cat\n,dog\n", "row 3, column 'file': there is no (file )?name"),
         ("file,label\na,cat\nb\n", "l.csv, row 3 has 1 field where the header has 2"),
@@ -132,16 +164,18 @@ def test_paths_that_are_no_file(tmp_path):
         read_annotations(tmp_path / "nothing.csv")
     with pytest.raises(DataError, match="does not exist"):
         read_annotations(tmp_path / "nothing")
-    with pytest.raises(DataError, match="is a folder; a file was expected"):
+    with pytest.raises(DataError, match="is a folder, not a file"):
         read_annotations(tmp_path, format="csv")
     with pytest.raises(DataError, match="has no pictures in sub-folders"):
         read_annotations(tmp_path)
 
 
-def test_spreadsheets_are_told_to_be_saved_as_csv(make):
-    for name in ("l.xlsx", "l.csv"):
-        with pytest.raises(DataError, match="save it as CSV"):
+def test_spreadsheets_of_other_formats_are_told_to_be_saved(make):
+    for name in ("l.xls", "l.ods", "l.numbers"):
+        with pytest.raises(DataError, match=r"save it as \.xlsx or as CSV"):
             read_annotations(make(name, b"PK\x03\x04rest"))
+    with pytest.raises(DataError, match="a spreadsheet in its own format, not a text file"):
+        read_annotations(make("l.csv", b"PK\x03\x04rest"))
 
 
 def test_arguments_that_mean_nothing(make):

@@ -72,11 +72,6 @@ def test_a_column_an_annotator(make, votes_of):
     assert named.origins == ("m.csv, row 2", "m.csv, row 3")
 
 
-def test_a_row_that_nobody_labeled(make):
-    with pytest.raises(DataError, match="row 3, column 'rater1': there are no candidates"):
-        read_annotations(make("l.csv", "file,rater1,rater2\na,x,y\nb,,\n"))
-
-
 def test_columns_of_one_annotator_are_that_persons_candidates(make, votes_of):
     path = make("l.csv", "file,annotator,label_1,label_2\na,Ann,x,x\na,Ben,x,y\n")
     assert votes_of(read_annotations(path)) == {"a": {"x": 2, "y": 1}}

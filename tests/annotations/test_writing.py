@@ -34,6 +34,12 @@ from fspll.annotations.writing import guard, unguard
         ("-0.5", "-0.5"),
         ("+1e-05", "+1e-05"),
         ("-.5", "-.5"),
+        ("a;=1+1", "a;'=1+1"),
+        ("a;;'-b;c", "a;;''-b;c"),
+        ('a; "=b', "a;' \"=b"),
+        ("a\n@b\r\n+c", "a\n'@b\r\n'+c"),
+        ("a\t\t=b", "a\t'\t'=b"),
+        ("a;'b", "a;'b"),
         ("'tis", "'tis"),
         ("cat", "cat"),
         ("", ""),
@@ -45,9 +51,22 @@ def test_what_a_spreadsheet_would_run_is_guarded(cell, written):
 
 
 @settings(deadline=None)
-@given(st.text())
+@given(st.one_of(st.text(), st.text("=+-@';\t\r\n \"a")))
 def test_guards_come_off_again(cell):
     assert unguard(guard(cell)) == cell
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.lists(st.text("=+-@';,\t\r\n \"a1"), min_size=1, max_size=3))
+@example(["x", "a;=cmd()", "b"])
+@example(["x", 'a;"=cmd()', "b"])
+def test_no_cell_is_a_formula_where_spreadsheets_split_at_semicolons(tmp_path_factory, cells):
+    """As Excel splits a file in a locale whose decimal sign is a comma."""
+    path = tmp_path_factory.mktemp("t") / "t.csv"
+    write_table(path, [f"c{i}" for i in range(len(cells))], [["first", *cells[1:]]])
+    with path.open(encoding="utf-8", newline="") as file:
+        for cell in (cell for row in csv.reader(file, delimiter=";") for cell in row):
+            assert not cell.startswith(("=", "+", "-", "@", "\t", "\r")), cell
 
 
 def test_the_file_itself(tmp_path):
@@ -107,3 +126,12 @@ def test_public_names():
     assert dir(fspll.annotations) == sorted(fspll.annotations.__all__)
     with pytest.raises(AttributeError, match=r"module 'fspll.annotations' has no attribute 'x'"):
         fspll.annotations.x  # noqa: B018
+
+
+def test_excel_gets_one_mark_and_nothing_else_changes(tmp_path):
+    rows = [["Épée", "=1+1"], ["a;b", None]]
+    write_table(tmp_path / "plain.csv", ["sample", "é"], rows)
+    write_table(tmp_path / "excel.csv", ["sample", "é"], rows, excel=True)
+    plain = (tmp_path / "plain.csv").read_bytes()
+    assert plain.startswith(b"sample")
+    assert (tmp_path / "excel.csv").read_bytes() == b"\xef\xbb\xbf" + plain

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from fspll._common.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from fspll.annotations.reading import read_annotations, read_answers
+    from fspll.annotations.answers import Answer, Answers, read_answers
+    from fspll.annotations.reading import read_annotations
     from fspll.annotations.samples import Annotations
     from fspll.annotations.writing import join_candidates, write_table
 
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "reading": "read_annotations read_answers",
+        "answers": "Answer Answers read_answers",
+        "reading": "read_annotations",
         "samples": "Annotations",
         "writing": "join_candidates write_table",
     },
@@ -23,6 +25,8 @@ __getattr__, __dir__ = lazy_names(
 
 __all__ = [
     "Annotations",
+    "Answer",
+    "Answers",
     "join_candidates",
     "read_annotations",
     "read_answers",

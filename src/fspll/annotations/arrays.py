@@ -12,18 +12,22 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
+from fspll._common.compressed import compressed_problem
 from fspll._common.errors import DataError
+from fspll._common.reading import check_rows
+from fspll._common.words import counted
 from fspll.annotations.collecting import Opinion, Options, collect, keep_most, keep_used
 from fspll.annotations.features import (
     FEATURE_NAMES,
     SAMPLE_NAMES,
     check_features,
     first_of,
-    load_arrays,
     texts_of,
 )
+from fspll.annotations.numpyfiles import load_arrays
 from fspll.annotations.samples import Annotations
 from fspll.annotations.splitting import Splitter
+from fspll.annotations.variants import merge_columns
 
 _CANDIDATE_NAMES = ("candidates", "votes", "mask", "partial_target", "labels", "Y", "y")
 _SPARSE_NAMES = ("indptr", "indices", "shape")
@@ -39,10 +43,11 @@ def read_mat(path: Path, options: Options) -> Annotations:
     from fspll.datasets.partial_label import load_partial_label_mat
 
     loaded = load_partial_label_mat(path)
+    check_rows(str(path), len(loaded))
     matrix = loaded.candidates.matrix
-    classes = _class_names(path, options.classes, matrix.shape[1])
     votes = matrix.astype(np.float64)
-    return _assemble(path, votes, classes, names=None, X=loaded.X, combine=options.combine)
+    classes, votes = _class_names(path, options.classes, votes)
+    return _assemble(path, votes, classes, names=None, X=loaded.X, options=options)
 
 
 def read_npz(path: Path, options: Options) -> Annotations:
@@ -54,6 +59,7 @@ def read_npz(path: Path, options: Options) -> Annotations:
     optional.
     """
     arrays = load_arrays(path)
+    check_rows(str(path), max((len(one) for one in arrays.values() if one.ndim), default=0))
     name = first_of(arrays, _CANDIDATE_NAMES)
     stored = texts_of(path, arrays, _CLASS_NAMES)
     names = texts_of(path, arrays, SAMPLE_NAMES)
@@ -63,7 +69,11 @@ def read_npz(path: Path, options: Options) -> Annotations:
     X = None if key is None else check_features(arrays[key], f"{path.name}, {key!r}")
     if name is not None and arrays[name].ndim == 1:
         found = _read_column(path, name, arrays[name], names, stored, options)
-        return found if X is None else replace(found, features=_fitting(path, X, found))
+        return replace(
+            found,
+            features=None if X is None else _fitting(path, X, found),
+            understood=(*found.understood, *_widths(X)),
+        )
     if name is not None:
         votes = _dense_votes(path, name, arrays[name])
     elif in_parts:
@@ -73,8 +83,12 @@ def read_npz(path: Path, options: Options) -> Annotations:
             f"{path} has no array of candidates (such as 'candidates' or 'y'); it has "
             f"{', '.join(map(repr, arrays)) or 'none at all'}"
         )
-    classes = _class_names(path, options.classes or stored, votes.shape[1])
-    return _assemble(path, votes, classes, names=names, X=X, combine=options.combine)
+    classes, votes = _class_names(path, options.classes or stored, votes)
+    return _assemble(path, votes, classes, names=names, X=X, options=options)
+
+
+def _widths(X: np.ndarray | None) -> tuple[str, ...]:
+    return () if X is None else (counted(X.shape[1], "feature"),)
 
 
 def _fitting(path: Path, X: np.ndarray, annotations: Annotations) -> np.ndarray:
@@ -112,11 +126,10 @@ def _read_column(
 
     def opinion(row: int) -> Opinion:
         labels = splitter.labels(values[row], f"{path.name}, row {row} of {key!r}")
-        if not labels:
-            raise DataError(f"{path.name}, row {row} of {key!r}: there are no candidates")
         return Opinion(f"row {row}" if names is None else names[row], labels, f"row {row}")
 
-    return collect(path.name, map(opinion, range(len(values))), options)
+    understood = (f"labels from {key!r}", str(splitter))
+    return collect(path.name, map(opinion, range(len(values))), options, understood=understood)
 
 
 def _dense_votes(path: Path, key: str, mask: np.ndarray) -> sparse.csr_array:
@@ -125,22 +138,34 @@ def _dense_votes(path: Path, key: str, mask: np.ndarray) -> sparse.csr_array:
             f"{path.name}, {key!r} of shape {mask.shape} holds {mask.dtype}; expected a 0/1 mask "
             "of shape (samples, classes)"
         )
+    if 0 in mask.shape:
+        raise DataError(f"{path}: {key!r} has no {'rows' if mask.shape[0] == 0 else 'columns'}")
     return _checked(path, key, sparse.csr_array(mask))
 
 
 def _sparse_votes(path: Path, arrays: Mapping[str, np.ndarray]) -> sparse.csr_array:
-    data = arrays.get("data")
     if "format" in arrays and arrays["format"].tolist() not in (b"csr", "csr"):
         raise DataError(f"{path}: the sparse mask must be stored by rows; save it with .tocsr()")
-    try:
-        shape = tuple(int(size) for size in arrays["shape"])
-        counts = np.ones(len(arrays["indices"])) if data is None else data
-        votes = sparse.csr_array((counts, arrays["indices"], arrays["indptr"]), shape=shape)
-        # Indices of a damaged file may point outside.
-        votes.check_format(full_check=True)
-        votes.sum_duplicates()
-    except (ValueError, TypeError) as error:
-        raise DataError(f"{path}: the sparse mask is damaged: {error}") from error
+    indptr, indices, shape = (arrays[name] for name in _SPARSE_NAMES)
+    data = arrays["data"] if "data" in arrays else np.ones(indices.size)
+    usable = shape.shape == (2,) and shape.dtype.kind in "iuf"
+    if not usable or not ((shape >= 0) & (shape < 2**62) & (shape == np.floor(shape))).all():
+        raise DataError(f"{path.name}, 'shape' must be two whole numbers")
+    for name, part, kinds, what in (
+        ("data", data, "buif", "numbers"),
+        ("indptr", indptr, "iu", "whole numbers"),
+        ("indices", indices, "iu", "whole numbers"),
+    ):
+        if part.dtype.kind not in kinds:
+            raise DataError(f"{path.name}, {name!r} holds {part.dtype}, not {what}")
+    whole = tuple(int(size) for size in shape)
+    problem = compressed_problem(indptr, indices, data.size, whole)
+    if problem is not None or data.ndim != 1:
+        raise DataError(f"{path}: the sparse mask is damaged: {problem or 'it is a table'}")
+    # SciPy narrows indices where they fit; without unsigned ones it need not ask.
+    parts = (data, indices.astype(np.int64), indptr.astype(np.int64))
+    votes = sparse.csr_array(parts, shape=whole)
+    votes.sum_duplicates()
     return _checked(path, "votes", votes)
 
 
@@ -158,9 +183,6 @@ def _checked(path: Path, key: str, votes: sparse.csr_array) -> sparse.csr_array:
         )
     votes = votes.astype(np.float64)
     votes.eliminate_zeros()
-    empty = np.flatnonzero(np.diff(votes.indptr) == 0)
-    if len(empty):
-        raise DataError(f"{path.name}, row {empty[0]} of {key!r}: there are no candidates")
     if votes.shape[0] == 0:
         raise DataError(f"{path}: {key!r} has no rows")
     return votes
@@ -173,28 +195,42 @@ def _assemble(
     *,
     names: list[str] | None,
     X: np.ndarray | None,
-    combine: str | None,
+    options: Options,
 ) -> Annotations:
     n = votes.shape[0]
     if names is not None and (len(names) != n or len(set(names)) != n):
         raise DataError(f"{path} must have {n} different names, one per sample")
     if X is not None and len(X) != n:
         raise DataError(f"{path} has {len(X)} rows of features but {n} samples")
-    classes, votes = keep_used(columns, keep_most(votes) if combine == "majority" else votes)
+    columns, votes = merge_columns(columns, votes, options.renames)
+    majority = options.combine == "majority"
+    classes, votes = keep_used(columns, keep_most(votes) if majority else votes)
     return Annotations(
         names=tuple(names or (f"row {row}" for row in range(n))),
         classes=classes,
         votes=votes,
         origins=tuple(f"{path.name}, row {row}" for row in range(n)),
         features=X,
+        source=path.name,
+        understood=_widths(X),
     )
 
 
-def _class_names(path: Path, given: Sequence[str] | None, n_columns: int) -> list[str]:
+def _class_names(
+    path: Path, given: Sequence[str] | None, votes: sparse.csr_array
+) -> tuple[list[str], sparse.csr_array]:
+    """Return what the columns stand for; without names of classes, only those that have votes.
+
+    A file may declare far more columns than it has votes for.
+    """
     if given is None:
-        return [str(number) for number in range(n_columns)]
+        used, columns = np.unique(votes.indices, return_inverse=True)
+        shape = (votes.shape[0], len(used))
+        votes = sparse.csr_array((votes.data, columns.reshape(-1), votes.indptr), shape=shape)
+        return [str(number) for number in used.tolist()], votes
+    n_columns = votes.shape[1]
     if len(given) != n_columns or len(set(given)) != n_columns:
         raise DataError(
             f"{path} has {n_columns} columns of candidates but {len(set(given))} different classes"
         )
-    return list(given)
+    return list(given), votes

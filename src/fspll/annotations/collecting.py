@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import difflib
 from array import array
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -42,6 +42,18 @@ class Options:
         The labels that may occur.
     encoding : str, optional
         The encoding of a text file.
+    unlabeled : {"skip", "use", "error"}
+        What becomes of samples without candidates.
+    sheet : str, optional
+        The sheet of a spreadsheet.
+    features_columns : tuple of str, optional
+        The columns of numbers that are a sample's vector; "a:z" for all from a to z.
+    marks : bool, optional
+        Whether the columns of labels hold marks: one column per label.
+    excluded : str, optional
+        The column of labels that a sample does not have.
+    renames : mapping of str to str
+        Other names for labels.
     """
 
     candidates: tuple[str, ...] | None = None
@@ -53,6 +65,18 @@ class Options:
     combine: str | None = None
     classes: tuple[str, ...] | None = None
     encoding: str | None = None
+    unlabeled: str = "skip"
+    sheet: str | None = None
+    features_columns: tuple[str, ...] | None = None
+    marks: bool | None = None
+    excluded: str | None = None
+    renames: Mapping[str, str] = field(default_factory=dict)
+
+    def renamed(self, labels: Collection[str]) -> Collection[str]:
+        """Return labels by their new names, each once."""
+        if not self.renames:
+            return labels
+        return dict.fromkeys(self.renames.get(label, label) for label in labels)
 
 
 class Opinion(NamedTuple):
@@ -63,7 +87,7 @@ class Opinion(NamedTuple):
     name : str
         The sample.
     labels : sequence of str
-        Different from one another; at least one.
+        Different from one another; none for a sample that is only named.
     place : str
         Where it stands: "row 7".
     annotator : str, optional
@@ -74,7 +98,7 @@ class Opinion(NamedTuple):
     """
 
     name: str
-    labels: Iterable[str]
+    labels: Collection[str]
     place: str
     annotator: str | None = None
     file: str | None = None
@@ -87,6 +111,7 @@ class _Samples:
     def __init__(self, source: str, options: Options, repeats: bool) -> None:
         self.source = source
         self.repeats = repeats or options.combine is not None
+        self.options = options
         self.allowed = None if options.classes is None else set(options.classes)
         self.number: dict[str, int] = {}
         self.first: list[Opinion] = []
@@ -104,7 +129,7 @@ class _Samples:
         else:
             self._add_place(sample, opinion)
         person = self._find_person(opinion)
-        for label in opinion.labels:
+        for label in self.options.renamed(opinion.labels):
             column = self.column.get(label)
             if column is None:
                 column = self._new_label(label, opinion.place)
@@ -119,7 +144,7 @@ class _Samples:
 
     def _find_person(self, opinion: Opinion) -> int:
         name = opinion.annotator
-        if name is None:
+        if name is None or not opinion.labels:
             return _NOBODY
         if name not in self.person:
             self._check_text(name, opinion.place)
@@ -174,7 +199,12 @@ class _Samples:
 
 
 def collect(
-    source: str, opinions: Iterable[Opinion], options: Options, *, repeats: bool = False
+    source: str,
+    opinions: Iterable[Opinion],
+    options: Options,
+    *,
+    repeats: bool = False,
+    understood: tuple[str, ...] = (),
 ) -> Annotations:
     """Put opinions together, one sample per name, in the order of the names' first mention.
 
@@ -191,13 +221,16 @@ def collect(
     repeats : bool
         Whether a sample may be named more than once because the file says who labeled it. It also
         may if ``combine`` is set.
+    understood : tuple of str
+        How the file was read.
     """
     samples = _Samples(source, options, repeats)
     for opinion in opinions:
         samples.add(opinion)
     votes = _count(samples)
     labels = list(samples.column)
-    classes, votes = keep_used(labels, keep_most(votes) if options.combine == "majority" else votes)
+    majority = options.combine == "majority"
+    classes, votes = keep_used(labels, keep_most(votes) if majority else votes)
     first = samples.first
     return Annotations(
         names=tuple(samples.number),
@@ -207,6 +240,8 @@ def collect(
         files=_all_or_none([opinion.file for opinion in first]),
         texts=_all_or_none([opinion.text for opinion in first]),
         judgments=_judgments(samples, labels, classes),
+        source=source,
+        understood=(*understood, *(["labels with the most votes"] if majority else [])),
     )
 
 
@@ -219,11 +254,12 @@ def _judgments(samples: _Samples, labels: list[str], classes: tuple[str, ...]) -
     rows, people = np.array(samples.rows), np.array(samples.people)
     if (people == _NOBODY).any():
         return None
+    labeled = np.unique(rows)
     lowest = np.full(len(samples.first), len(samples.person))
     highest = np.full(len(samples.first), _NOBODY)
     np.minimum.at(lowest, rows, people)
     np.maximum.at(highest, rows, people)
-    if (lowest == highest).all():
+    if (lowest == highest)[labeled].all():
         return None
     found = Judgments(rows, people, np.array(samples.columns), tuple(samples.person))
     place = {label: column for column, label in enumerate(classes)}
@@ -241,8 +277,9 @@ def _count(samples: _Samples) -> sparse.csr_array:
 
 def keep_most(votes: sparse.csr_array) -> sparse.csr_array:
     """Keep only the labels of each sample that have its highest count."""
-    highest = np.maximum.reduceat(votes.data, votes.indptr[:-1])
-    fewer = votes.data < np.repeat(highest, np.diff(votes.indptr))
+    sizes = np.diff(votes.indptr)
+    highest = np.maximum.reduceat(votes.data, votes.indptr[:-1][sizes > 0])
+    fewer = votes.data < np.repeat(highest, sizes[sizes > 0])
     votes = votes.copy()
     votes.data[fewer] = 0
     votes.eliminate_zeros()

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from fspll._common.errors import DataError
 from fspll._common.pictures import has_picture_suffix
+from fspll._common.words import printable
 from fspll.annotations.collecting import Opinion, Options, collect
 from fspll.annotations.grid import ALTERNATIVE_NAMES, SAMPLE_NAMES, find_column, list_columns
 from fspll.annotations.samples import Annotations
@@ -45,19 +46,22 @@ def read_folder(root: Path, options: Options, alternatives: Path | None = None) 
         )
     if alternatives is None:
         alternatives = next((root / name for name in TABLES if (root / name).is_file()), None)
-    extra = (
-        {} if alternatives is None else _read_alternatives(alternatives, root, pictures, options)
-    )
+    extra: dict[str, list[str]] = {}
+    understood = ["one folder per class"]
+    if alternatives is not None:
+        extra, splitter = _read_alternatives(alternatives, root, pictures, options)
+        understood += [f"alternatives from {alternatives.name}", str(splitter)]
     opinions = (
         Opinion(
-            name=picture,
+            name=printable(picture),
             labels=dict.fromkeys([_class_of(picture), *extra.get(picture, [])]),
-            place=picture,
+            place=printable(picture),
             file=picture,
         )
         for picture in pictures
     )
-    return collect(root.name or str(root), opinions, options)
+    name = printable(root.name or str(root))
+    return collect(name, opinions, options, understood=tuple(understood))
 
 
 def _pictures(root: Path) -> Iterator[str]:
@@ -76,13 +80,13 @@ def _pictures(root: Path) -> Iterator[str]:
 
 
 def _class_of(picture: str) -> str:
-    return PurePosixPath(picture).parent.as_posix()
+    return printable(PurePosixPath(picture).parent.as_posix())
 
 
 def _read_alternatives(
     path: Path, root: Path, pictures: list[str], options: Options
-) -> dict[str, list[str]]:
-    """Return what else each picture might be, by its path in the folder."""
+) -> tuple[dict[str, list[str]], Splitter]:
+    """Return what else each picture might be, by its path in the folder, and how it was split."""
     grid = read_table(path, encoding=options.encoding)
     wanted = options.candidates[0] if options.candidates else None
     column = find_column(grid.header, wanted, ALTERNATIVE_NAMES, grid.source)
@@ -106,7 +110,7 @@ def _read_alternatives(
             )
         seen[picture] = grid.where[row]
         found[picture] = splitter.labels(grid.rows[row][column], grid.place(row, column))
-    return found
+    return found, splitter
 
 
 class _Pictures:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fspll._common.errors import DataError
 from fspll._common.pictures import has_picture_suffix
-from fspll.annotations.collecting import Opinion, Options, collect
-from fspll.annotations.samples import Annotations
-from fspll.annotations.splitting import Splitter
+from fspll.annotations.collecting import Opinion, Options
 
 # In this order: the first that a file has is taken.
 CANDIDATE_NAMES = (
@@ -73,11 +71,6 @@ ANNOTATOR_NAMES = (
 _USER_NAMES = ("user", "user_id", "username")
 ANSWER_NAMES = ("answer", "label")
 ALTERNATIVE_NAMES = ("alternatives", "alternative", *CANDIDATE_NAMES)
-_STEMS = "annotator|rater|coder|candidate|label|choice|class|category|vote"
-# What several columns have in common that are a person's answer each. The other stems rather number
-# the candidates of one sample.
-_PEOPLE_STEMS = ("annotator", "rater", "coder", "label", "vote")
-_NUMBERED = re.compile(rf"({_STEMS})(_?[0-9]+|_[a-z])")
 
 
 @dataclass(frozen=True)
@@ -94,12 +87,18 @@ class Grid:
         One cell per column each: text without blanks around it, or any JSON value, or None.
     where : list of str
         The place of each row as a person counts: "row 7".
+    understood : tuple of str
+        How the file was read, where that is not plain: "fields separated by ';'".
+    hint : str
+        What else to try where no column of candidates is found.
     """
 
     source: str
     header: list[str]
     rows: Sequence[Sequence[Any]]
     where: list[str]
+    understood: tuple[str, ...] = ()
+    hint: str = ""
 
     def place(self, row: int, column: int) -> str:
         """Say where a cell is."""
@@ -117,7 +116,10 @@ class Grid:
                     f"{self.place(row, column)}: expected text, found a {type(value).__name__}"
                 )
             if not value:
-                raise DataError(f"{self.place(row, column)}: there is no {what}")
+                raise DataError(
+                    f"{self.place(row, column)}: there is no {what}; fill in every cell of this "
+                    "column (of merged cells only the first counts)"
+                )
             found.append(value)
         return found
 
@@ -133,9 +135,11 @@ def find_column(
     Names are compared as they are and then without regard to case, blanks and hyphens. A name that
     was given must be there; one that is there twice is refused.
     """
+    alike = [plain_name(column) for column in header]  # once: there may be very many
     for name in [given] if given is not None else known:
         exact = [i for i, column in enumerate(header) if column == name]
-        places = exact or [i for i, column in enumerate(header) if _plain(column) == _plain(name)]
+        wanted = plain_name(name)
+        places = exact or [i for i, column in enumerate(alike) if column == wanted]
         if len(places) > 1:
             raise DataError(
                 f"{source} has {len(places)} columns called {name!r}; rename all but one"
@@ -147,14 +151,25 @@ def find_column(
     return None
 
 
-def find_numbered(header: Sequence[str]) -> list[int]:
-    """Return the places of columns such as ``label_1, label_2``, if there are two or more."""
-    families: dict[str, list[int]] = {}
-    for place, name in enumerate(header):
-        found = _NUMBERED.fullmatch(_plain(name))
-        if found:
-            families.setdefault(found[1], []).append(place)
-    return next((places for places in families.values() if len(places) > 1), [])
+def is_title(cells: Sequence[Any]) -> bool:
+    """Tell a line above a table from its header: of several cells only the first is filled."""
+    filled = [number for number, cell in enumerate(cells) if cell not in (None, "")]
+    return len(cells) > 1 and filled == [0]
+
+
+def find_index(grid: Grid) -> tuple[int | None, int | None]:
+    """Return the place of a first column without a name, as pandas and R write the rows' names.
+
+    Returned first where its cells count the rows, second where they are names that all differ.
+    """
+    if not grid.header or grid.header[0]:
+        return None, None
+    cells = [row[0] for row in grid.rows]
+    texts = [str(cell) for cell in cells]
+    if any(texts == [str(n) for n in range(first, first + len(texts))] for first in (0, 1)):
+        return 0, None
+    names = all(cell not in (None, "") for cell in cells) and len(set(cells)) == len(cells)
+    return None, 0 if names else None
 
 
 def list_columns(header: Sequence[str]) -> str:
@@ -163,7 +178,8 @@ def list_columns(header: Sequence[str]) -> str:
     return f"its columns are {shown}" + (f" and {len(header) - 20} more" if header[20:] else "")
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
+    """Return a column's name without regard to case, blanks and hyphens."""
     return re.sub(r"[\s\-_]+", "_", name.strip().casefold())
 
 
@@ -172,11 +188,18 @@ def _plain(name: str) -> str:
 
 @dataclass(frozen=True)
 class Described:
-    """The samples of a grid's rows: names, and pictures and texts where there are any."""
+    """The samples of a grid's rows: names, pictures and texts where there are any, and whence."""
 
     names: list[str]
     files: list[str] | None
     texts: list[str] | None
+    understood: tuple[str, ...] = ()
+    columns: tuple[int | None, ...] = ()
+
+    @property
+    def repeated(self) -> bool:
+        """Whether a sample is named more than once."""
+        return len(set(self.names)) < len(self.names)
 
     def opinion(self, row: int, labels: list[str], place: str, annotator: str | None) -> Opinion:
         """Return the labels that somebody gave to the sample of a row."""
@@ -206,6 +229,8 @@ def describe(grid: Grid, options: Options, unnamed: list[str] | None = None) -> 
     # A column that was named as the file's also names the sample, if nothing else names it.
     known = SAMPLE_NAMES if options.file is None else (*SAMPLE_NAMES[:3], options.file)
     sample = find_column(grid.header, options.sample, known, grid.source)
+    if sample is None:
+        sample = find_index(grid)[1]
     text = find_column(grid.header, options.text, (), grid.source)
     files = None if file is None else grid.texts(file, "file name")
     if sample is None:
@@ -214,75 +239,18 @@ def describe(grid: Grid, options: Options, unnamed: list[str] | None = None) -> 
         names = grid.texts(sample, "name of a sample")
         if files is None and all(map(has_picture_suffix, names)):
             files = names
+            file = sample
     texts = None if text is None else grid.texts(text, "text")
-    return Described(names, files, texts)
-
-
-def read_grid(grid: Grid, options: Options) -> Annotations:
-    """Read the candidates of every row: one row or column per sample and annotator."""
-    columns = _candidate_columns(grid, options)
-    described = describe(grid, options)
-    annotator = find_annotator(grid, options, described)
-    cells = (row[column] for row in grid.rows for column in columns)
-    named = " and ".join(repr(grid.header[column]) for column in columns)
-    splitter = Splitter.choose(options.delimiter, cells, f"{grid.source}, column {named}")
-    who = None if annotator is None else grid.texts(annotator, "annotator")
-    people = _people_of_columns(grid, options, columns, described) if who is None else None
-    opinions = _opinions(grid, columns, described, splitter, who, people)
-    return collect(grid.source, opinions, options, repeats=annotator is not None)
+    places = {"samples": None if sample == file else sample, "pictures": file, "texts": text}
+    understood = [
+        f"{what} from {grid.header[at]!r}" for what, at in places.items() if at is not None
+    ]
+    return Described(names, files, texts, tuple(understood), (sample, file, text))
 
 
 def find_annotator(grid: Grid, options: Options, described: Described) -> int | None:
     """Return the place of the column that says who labeled, or None."""
     found = find_column(grid.header, options.annotator, ANNOTATOR_NAMES, grid.source)
-    if found is None and len(set(described.names)) < len(described.names):
+    if found is None and described.repeated:
         found = find_column(grid.header, None, _USER_NAMES, grid.source)
     return found
-
-
-def _people_of_columns(
-    grid: Grid, options: Options, columns: list[int], described: Described
-) -> list[str] | None:
-    """Return the annotator that each column of labels stands for, or None where it is not known."""
-    if len(columns) < 2 or len(set(described.names)) < len(described.names):
-        return None  # in the rows of a sample that is named twice, others may have answered
-    stem = _NUMBERED.fullmatch(_plain(grid.header[columns[0]]))
-    if options.candidates is None and (stem is None or stem[1] not in _PEOPLE_STEMS):
-        return None
-    names = [grid.header[column] for column in columns]
-    return names if len(set(names)) == len(names) else None
-
-
-def _candidate_columns(grid: Grid, options: Options) -> list[int]:
-    if options.candidates is not None:
-        found = [find_column(grid.header, name, (), grid.source) for name in options.candidates]
-        return [place for place in found if place is not None]
-    single = find_column(grid.header, None, CANDIDATE_NAMES, grid.source)
-    columns = find_numbered(grid.header) if single is None else [single]
-    if not columns:
-        raise DataError(
-            f"{grid.source} has no column of candidates that its name shows (such as "
-            f"'candidates' or 'label'); {list_columns(grid.header)}; say which with candidates=..."
-        )
-    return columns
-
-
-def _opinions(
-    grid: Grid,
-    columns: list[int],
-    described: Described,
-    splitter: Splitter,
-    who: list[str] | None,
-    people: list[str] | None,
-) -> Iterator[Opinion]:
-    """Yield the labels of each row; several columns are one annotator each, unless named."""
-    for row, cells in enumerate(grid.rows):
-        anything = False
-        for place, column in enumerate(columns):
-            labels = splitter.labels(cells[column], grid.place(row, column))
-            if labels:
-                anything = True
-                annotator = who[row] if who is not None else people[place] if people else None
-                yield described.opinion(row, labels, grid.where[row], annotator)
-        if not anything:
-            raise DataError(f"{grid.place(row, columns[0])}: there are no candidates")

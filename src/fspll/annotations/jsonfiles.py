@@ -8,12 +8,14 @@ are results of other kinds, such as boxes.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 from urllib.parse import parse_qs, urlsplit
 
 from fspll._common.errors import DataError
+from fspll._common.words import counted
 from fspll.annotations.collecting import Options, collect
 from fspll.annotations.grid import (
     CANDIDATE_NAMES,
@@ -23,8 +25,9 @@ from fspll.annotations.grid import (
     describe,
     find_column,
     list_columns,
-    read_grid,
 )
+from fspll.annotations.layouts import read_grid
+from fspll.annotations.mappings import read_mapping
 from fspll.annotations.samples import Annotations
 from fspll.annotations.splitting import Splitter
 from fspll.annotations.tables import read_text
@@ -33,6 +36,7 @@ Record = dict[str, Any]
 
 # Labels come as lists, so nothing in them separates.
 _AS_GIVEN = Splitter("", lists=False)
+_EXPORT = "Label Studio export"
 _LOCAL_FILES = "/data/local-files/"
 # What JSON-MIN adds to the fields of a task and the names of the controls.
 _BOOKKEEPING = {
@@ -58,7 +62,8 @@ def read_json(path: Path, kind: str, options: Options) -> Annotations:
             f"{path} is no export of Label Studio: its objects have neither 'data' and "
             "'annotations' nor 'annotation_id'"
         )
-    return read_grid(_make_grid(path, records, where), options)
+    mapping = read_mapping(path.name, records)
+    return read_grid(mapping or _make_grid(path, records, where), options)
 
 
 def _load_records(path: Path, encoding: str | None = None) -> tuple[list[Record], list[str]]:
@@ -89,12 +94,23 @@ def _load_records(path: Path, encoding: str | None = None) -> tuple[list[Record]
 def _make_grid(path: Path, records: list[Record], where: list[str]) -> Grid:
     """Return the objects as rows: a column per key, None where an object lacks one."""
     header = list(dict.fromkeys(key for record in records for key in record))
-    rows = [[_trimmed(record.get(key)) for key in header] for record in records]
-    return Grid(path.name, header, rows, where)
+    return Grid(path.name, header, [_Row(record, header) for record in records], where)
 
 
-def _trimmed(value: Any) -> Any:
-    return value.strip() if isinstance(value, str) else value
+class _Row(Sequence[Any]):
+    """An object as cells under a header; objects that share no keys take no memory for others'."""
+
+    __slots__ = ("header", "record")
+
+    def __init__(self, record: Record, header: list[str]) -> None:
+        self.record, self.header = record, header
+
+    def __len__(self) -> int:
+        return len(self.header)
+
+    def __getitem__(self, column: Any) -> Any:
+        value = self.record.get(self.header[column])
+        return value.strip() if isinstance(value, str) else value
 
 
 def _parse(text: str, path: Path, line: int | None = None) -> Any:
@@ -163,16 +179,28 @@ def _read_full(path: Path, records: list[Record], options: Options) -> Annotatio
     ]
     control = _one_control(path, {choice.control for choice in choices}, options)
     chosen = [choice for choice in choices if choice.control == control]
-    kept = sorted({choice.task for choice in chosen})
+    labeled = {choice.task for choice in chosen}
+    skips = options.unlabeled == "skip"
+    kept = sorted(labeled) if skips else list(range(len(records)))
     data = _make_grid(path, [records[n]["data"] for n in kept], [tasks[n] for n in kept])
     described = _with_plain_paths(describe(data, options))
     row = {task: place for place, task in enumerate(kept)}
     people = _people([choice.account for choice in chosen])
-    opinions = (
+    opinions = [
         described.opinion(row[choice.task], choice.labels, tasks[choice.task], person)
         for choice, person in zip(chosen, people, strict=True)
+    ]
+    opinions += [described.opinion(row[n], [], tasks[n], None) for n in kept if n not in labeled]
+    order = {tasks[n]: n for n in kept}
+    opinions.sort(key=lambda one: order[one.place])
+    left_out = counted(len(records) - len(kept), "task")
+    understood = (
+        _EXPORT,
+        f"choices {control!r}",
+        *described.understood,
+        *([f"{left_out} without a choice left out"] if len(kept) < len(records) else []),
     )
-    return collect(path.name, opinions, options, repeats=True)
+    return collect(path.name, opinions, options, repeats=True, understood=understood)
 
 
 def _annotations(task: Record) -> Any:
@@ -190,7 +218,10 @@ def _choices(path: Path, tasks: list[str], number: int, task: Record) -> Iterato
         if annotation.get("was_cancelled") or annotation.get("skipped"):
             continue
         given: dict[str, list[str]] = {}
-        for result in annotation.get("result") or []:
+        results = annotation.get("result")
+        if not isinstance(results, list | None):
+            raise DataError(f"{where}: 'result' is {_kind(results)}; expected a list")
+        for result in results or []:
             value = result.get("value") if isinstance(result, dict) else None
             if not isinstance(value, dict) or not isinstance(value.get("choices"), list):
                 continue
@@ -243,13 +274,14 @@ def _one_control(path: Path, controls: set[str], options: Options) -> str:
 def _read_min(path: Path, records: list[Record], where: list[str], options: Options) -> Annotations:
     """Read flat objects, one per annotation."""
     grid = _make_grid(path, records, where)
-    column = _choices_column(grid, options)
+    column = _choices_column(grid, records, options)
     given = [
         _AS_GIVEN.labels(cells[column], grid.place(row, column))
         for row, cells in enumerate(grid.rows)
     ]
-    kept = [row for row, labels in enumerate(given) if labels]
-    if not kept:
+    labeled = [row for row, labels in enumerate(given) if labels]
+    kept = labeled if options.unlabeled == "skip" else list(range(len(given)))
+    if not labeled:
         raise DataError(f"{path} has no choice in {grid.header[column]!r}; nothing was labeled")
     grid = Grid(
         grid.source, grid.header, [grid.rows[row] for row in kept], [where[r] for r in kept]
@@ -261,10 +293,15 @@ def _read_min(path: Path, records: list[Record], where: list[str], options: Opti
         described.opinion(new, given[row], where[row], person)
         for new, (row, person) in enumerate(zip(kept, people, strict=True))
     )
-    return collect(path.name, opinions, options, repeats=True)
+    choices = f"choices {grid.header[column]!r}"
+    understood = (f"{_EXPORT} (JSON-MIN)", choices, *described.understood)
+    if len(kept) < len(given):
+        left_out = counted(len(given) - len(kept), "annotation")
+        understood += (f"{left_out} without a choice left out",)
+    return collect(path.name, opinions, options, repeats=True, understood=understood)
 
 
-def _choices_column(grid: Grid, options: Options) -> int:
+def _choices_column(grid: Grid, records: list[Record], options: Options) -> int:
     """Return the column of the one control; a choice of one label looks like any other text."""
     if options.candidates is not None and len(options.candidates) > 1:
         raise DataError(f"{grid.source}: give one control in candidates=..., not several")
@@ -272,24 +309,19 @@ def _choices_column(grid: Grid, options: Options) -> int:
         given = find_column(grid.header, options.candidates[0], (), grid.source)
         return cast(int, given)
     by_name = find_column(grid.header, None, CANDIDATE_NAMES, grid.source)
-    possible = {
-        column
-        for column in range(len(grid.header))
-        if any(isinstance(row[column], dict) and "choices" in row[column] for row in grid.rows)
-    } | ({by_name} - {None})
-    left = possible or {
-        column
-        for column, name in enumerate(grid.header)
-        if name not in _BOOKKEEPING
-        and name not in (*SAMPLE_NAMES, "text", options.sample, options.file, options.text)
-        and any(isinstance(row[column], str) for row in grid.rows)
-    }
+    # Object by object: cell by cell would take long where objects share no keys.
+    held = [(name, value) for record in records for name, value in record.items()]
+    found = {name for name, value in held if isinstance(value, dict) and "choices" in value}
+    if by_name is not None:
+        found.add(grid.header[by_name])
+    others = (*_BOOKKEEPING, *SAMPLE_NAMES, "text", options.sample, options.file, options.text)
+    left = found or {name for name, value in held if isinstance(value, str)} - set(others)
     if len(left) != 1:
         raise DataError(
             f"{grid.source}: it is not clear which column holds the choices; "
             f"{list_columns(grid.header)}; say which with candidates=..."
         )
-    return cast(int, left.pop())
+    return grid.header.index(left.pop())
 
 
 # -------------------------------------------------------------------- pictures
@@ -301,7 +333,7 @@ def _with_plain_paths(described: Described) -> Described:
     same = files is not None and described.names == files
     plain = None if files is None else [_plain_path(file) for file in files]
     names = plain if same and plain is not None else described.names
-    return Described(names, plain, described.texts)
+    return replace(described, names=names, files=plain)
 
 
 def _plain_path(file: str) -> str:

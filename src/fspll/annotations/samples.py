@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy import sparse
 
 from fspll._common.errors import DataError
+from fspll._common.words import counted, listed, shorten
 from fspll.candidates.judgments import Judgments
 from fspll.candidates.sets import Candidates
+
+_SHOWN, _LETTERS = 8, 30  # labels in a summary, and letters of each
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +41,15 @@ class Annotations:
         Who gave which label; None where the file does not say who labeled what, or where no sample
         was labeled by more than one annotator. Labels that ``combine="majority"`` left out
         are kept here; one that is no class any more has the column -1.
+    source : str
+        The name of the file.
+    understood : tuple of str
+        How the file was read, for :attr:`summary`.
+    columns : tuple of (str, tuple of str)
+        The name and the cells of every other column of a table, one cell per sample; without
+        columns in which the rows of one sample differ.
+    renamed : mapping of str to str
+        Labels that got another name, which answers given before follow.
     """
 
     names: tuple[str, ...]
@@ -47,6 +60,10 @@ class Annotations:
     texts: tuple[str, ...] | None = None
     features: np.ndarray | None = None
     judgments: Judgments | None = None
+    source: str = ""
+    understood: tuple[str, ...] = ()
+    columns: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    renamed: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         n = len(self.names)
@@ -55,7 +72,8 @@ class Annotations:
                 f"{n} samples and {len(self.classes)} classes do not fit votes of shape "
                 f"{self.votes.shape}"
             )
-        for part in (self.origins, self.files, self.texts, self.features):
+        others = (cells for _, cells in self.columns)
+        for part in (self.origins, self.files, self.texts, self.features, *others):
             if part is not None and len(part) != n:
                 raise DataError(f"{n} samples but {len(part)} of something that each has one of")
         if self.judgments is not None:
@@ -69,6 +87,17 @@ class Annotations:
         """The candidate sets: every label that somebody gave."""
         return Candidates.from_mask(self.votes > 0, classes=list(self.classes))
 
+    @property
+    def summary(self) -> str:
+        """One line on how the file was understood: samples, labels, columns, separator."""
+        labels = counted(len(self.classes), "label")
+        parts = [
+            counted(len(self), "sample"),
+            f"{labels} ({listed([shorten(label, _LETTERS) for label in self.classes], _SHOWN)})",
+            *self.understood,
+        ]
+        return (f"{self.source}: " if self.source else "") + ", ".join(parts)
+
     def take(self, rows: np.ndarray) -> Annotations:
         """Return some of the samples, with all classes kept."""
         rows = np.asarray(rows)
@@ -77,13 +106,14 @@ class Annotations:
         def some(part: tuple[str, ...] | None) -> tuple[str, ...] | None:
             return None if part is None else tuple(part[i] for i in chosen)
 
-        return Annotations(
+        return replace(
+            self,
             names=tuple(self.names[i] for i in chosen),
-            classes=self.classes,
             votes=self.votes[chosen],
             origins=tuple(self.origins[i] for i in chosen),
             files=some(self.files),
             texts=some(self.texts),
             features=None if self.features is None else self.features[chosen],
             judgments=None if self.judgments is None else self.judgments.take(chosen),
+            columns=tuple((name, tuple(cells[i] for i in chosen)) for name, cells in self.columns),
         )

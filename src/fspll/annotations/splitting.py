@@ -4,53 +4,96 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import warnings
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from fspll._common.errors import DataError
+from fspll._common.words import spoken
 
-_CERTAIN = ("|", ";", ",")
+# Signs that may stand between labels, the surest first. Names may contain the weaker ones as well;
+# what stands in parentheses belongs to a name.
+_INSIDE = r"(?![^()]*\))"
+_SIGNS = {
+    "\n": r"\r\n|\r|\n",
+    "|": r"\|",
+    ";": ";" + _INSIDE,
+    ",": "," + _INSIDE,
+    "/": "/" + _INSIDE,
+    " or ": r"\s+(?:or|ou|oder)\s+" + _INSIDE,
+}
+_PATTERNS = {sign: re.compile(pattern, re.IGNORECASE) for sign, pattern in _SIGNS.items()}
+_ANY = re.compile("|".join(_SIGNS.values()), re.IGNORECASE)
+_ALWAYS = ("\n", "|")  # no name contains them
+_CERTAIN = (*_ALWAYS, ";")
 _BRACKETS = {"[": "]", "{": "}", "(": ")"}
 _LONGEST_LIST = 1_000_000
+_SHOWN = 60
 
 
-def find_delimiter(cells: Iterable[Any], where: str) -> str:
+def split_text(text: str, sign: str) -> list[str]:
+    """Return what stands between the signs, without blanks around it.
+
+    >>> split_text("cat or lynx", " or "), split_text("cat (big, old), lynx", ",")
+    (['cat', 'lynx'], ['cat (big, old)', 'lynx'])
+    """
+    return [part.strip() for part in _PATTERNS[sign].split(text)]
+
+
+def may_be_several(label: str) -> bool:
+    """Tell whether a label contains a sign that elsewhere stands between labels."""
+    return _ANY.search(label) is not None
+
+
+def find_delimiter(texts: Collection[str], where: str, *, several: bool = True) -> str:
     """Return the sign between the labels of a column, or "" when every cell holds one label.
 
-    It is the first of ``|``, ``;`` and ``,`` that occurs in any cell. If none does, it may be
-    ``/``, which names may contain as well: it separates if some part of a cell also stands alone in
-    a cell, or comes first in one cell and later in another. Blanks never separate.
+    It is the first of a line break, ``|``, ``;`` and ``,`` that occurs in any cell. If none does,
+    it may be ``/`` or the word "or", which names may contain as well: they separate if at least
+    half of the different cells with the sign have a part that also stands alone in a cell, or comes
+    first in one cell and later in another. Blanks never separate.
 
     Parameters
     ----------
-    cells : iterable
-        The cells; those that are not text, and written lists, are left out.
+    texts : collection of str
+        The cells.
     where : str
         File and column, for messages.
+    several : bool
+        Whether the column is meant for several labels. If not, ``,`` is treated as ``/`` is.
 
     Raises
     ------
     DataError
-        When a cell contains ``/`` and the cells do not show what it means.
+        When a sign occurs and the cells do not show what it means.
     """
-    texts = {cell for cell in cells if isinstance(cell, str)}
-    texts = {text for text in texts if written_list(text) is None}
-    for sign in _CERTAIN:
-        if any(sign in text for text in texts):
+    for sign in (*_CERTAIN, *([","] if several else [])):
+        if any(_PATTERNS[sign].search(text) for text in texts):
             return sign
-    slashed = [[part.strip() for part in text.split("/")] for text in texts if "/" in text]
-    if not slashed:
-        return ""
-    first = {parts[0] for parts in slashed}
-    later = {part for parts in slashed for part in parts[1:]}
-    if (first | later) & texts or first & later:
-        return "/"
-    example = min(text for text in texts if "/" in text)
-    raise DataError(
-        f"{where}: {example!r} may be one label or several; give delimiter='/' if '/' separates "
-        "candidates, or delimiter='' if it belongs to the names"
+    unclear = []
+    for sign in ("/", " or ") if several else (",", "/", " or "):
+        parts = {text: split_text(text, sign) for text in texts if _PATTERNS[sign].search(text)}
+        first = {one[0] for one in parts.values()}
+        later = {part for one in parts.values() for part in one[1:]}
+        labels = (set(texts) - set(parts)) | (first & later)
+        doubtful = [text for text, one in parts.items() if labels.isdisjoint(one)]
+        if parts and 2 * len(doubtful) <= len(parts):
+            return sign
+        unclear += [(min(doubtful), sign)] if doubtful else []
+    if unclear:
+        raise DataError(_question(where, *unclear[0]))
+    return ""
+
+
+def _question(where: str, example: str, sign: str) -> str:
+    found = _PATTERNS[sign].search(example)
+    used = f" {found[0].strip()} " if found and sign == " or " else sign
+    return (
+        f"{where}: {example[:_SHOWN]!r} may be one label or several; give delimiter={used!r} if "
+        f"{used.strip()!r} separates candidates, or delimiter='' if it belongs to the names"
     )
 
 
@@ -70,8 +113,9 @@ def written_list(text: str) -> list[Any] | None:
     if isinstance(value, dict):  # how Label Studio writes several choices into a CSV file
         value = value.get("choices")
     if isinstance(value, set):
-        return sorted(value, key=str)
-    return list(value) if isinstance(value, list | tuple) else None
+        with suppress(ValueError):  # a number of too many digits: whoever makes it a label refuses
+            return sorted(value, key=str)
+    return list(value) if isinstance(value, list | tuple | set) else None
 
 
 def _literal(text: str) -> Any:
@@ -93,17 +137,82 @@ class Splitter:
         What separates the labels of a text; "" for nothing.
     lists : bool
         Whether a list written as text is read as a list.
+    known : frozenset of str
+        Labels that stand alone somewhere. A part of a text that joins nothing but such labels by
+        another sign, as in "cat or dog", is split as well.
+    also : tuple of str
+        Those other signs.
+    has_lists : bool
+        Whether some cell is a list.
     """
 
     delimiter: str
     lists: bool
+    known: frozenset[str] = frozenset()
+    also: tuple[str, ...] = ()
+    has_lists: bool = False
 
     @classmethod
-    def choose(cls, given: str | None, cells: Iterable[Any], where: str) -> Splitter:
-        """Take the delimiter that was given, and nothing else; or find out."""
+    def choose(
+        cls, given: str | None, cells: Iterable[Any], where: str, *, several: bool = True
+    ) -> Splitter:
+        """Take the delimiter that was given, and nothing else; or find out.
+
+        Parameters
+        ----------
+        given : str or None
+            What a user asked for; "" if nothing separates.
+        cells : iterable
+            The cells; those that are not text, and written lists, are left out.
+        where : str
+            File and column, for messages.
+        several : bool
+            Whether the column is meant for several labels; see :func:`find_delimiter`.
+        """
         if given is not None:
             return cls(given, lists=False)
-        return cls(find_delimiter(cells, where), lists=True)
+        texts, has_lists = _texts(cells)
+        sign = find_delimiter(texts, where, several=several)
+        parts = {part for text in texts for part in split_text(text, sign)} if sign else texts
+        known = frozenset(part for part in parts if part and not _ANY.search(part))
+        found = {_joined_by(part, known) for part in parts} - {""}
+        return cls(sign, True, known, tuple(one for one in _SIGNS if one in found), has_lists)
+
+    @classmethod
+    def one_label(cls, given: str | None, cells: Iterable[Any], where: str) -> Splitter:
+        """Choose for cells that hold one label each: only ``|``, lists and what was given split.
+
+        Raises
+        ------
+        DataError
+            When a cell joins nothing but labels that stand alone elsewhere: it may be a list.
+        """
+        if given is not None:
+            return cls(given, lists=False)
+        texts, has_lists = _texts(cells)
+        if any("|" in text for text in texts):
+            return cls("|", lists=True, has_lists=has_lists)
+        known = frozenset(text for text in texts if not _ANY.search(text))
+        for text in sorted(texts - known):
+            sign = _joined_by(text, known)
+            if sign:
+                raise DataError(_question(where, text, sign))
+        return cls("", lists=True, has_lists=has_lists)
+
+    def __str__(self) -> str:
+        if not self.delimiter:
+            return "lists of labels" if self.has_lists else "one label per cell"
+        shown = [_shown(sign) for sign in (self.delimiter, *self.also)]
+        lists = " and lists" if self.has_lists else ""
+        return f"separator{'s' * (len(shown) > 1)} {spoken(shown)}{lists}"
+
+    def _parts(self, text: str) -> Iterator[str]:
+        if not self.lists:  # a delimiter that was given is taken literally
+            yield from map(str.strip, text.split(self.delimiter) if self.delimiter else [text])
+            return
+        for part in split_text(text, self.delimiter) if self.delimiter else [text.strip()]:
+            sign = _joined_by(part, self.known) if self.also else ""
+            yield from split_text(part, sign) if sign else [part]
 
     def labels(self, value: Any, where: str) -> list[str]:
         """Return the different labels of a cell or a JSON value, in their order.
@@ -120,24 +229,52 @@ class Splitter:
         if isinstance(value, str):
             items = written_list(value) if self.lists else None
             if items is None:
-                parts = value.split(self.delimiter) if self.delimiter else [value]
-                return _different(part.strip() for part in parts)
+                return _different(self._parts(value))
             value = items
         if not isinstance(value, list):
             value = [] if value is None else [value]
         return _different(label_text(item, where) for item in value)
 
 
+def _texts(cells: Iterable[Any]) -> tuple[set[str], bool]:
+    """Return the different texts that are no lists, and whether there are lists."""
+    texts: set[str] = set()
+    has_lists = False
+    for cell in cells:
+        if isinstance(cell, str):
+            texts.add(cell.strip())
+        else:
+            has_lists |= isinstance(cell, list | dict)
+    plain = {text for text in texts if written_list(text) is None}
+    return plain - {""}, has_lists or len(plain) < len(texts)
+
+
+def _joined_by(text: str, known: Collection[str]) -> str:
+    """Return the sign that joins nothing but known labels in a text, or ""."""
+    if not _ANY.search(text):
+        return ""
+    for sign, pattern in _PATTERNS.items():
+        if pattern.search(text) and all(part in known for part in split_text(text, sign)):
+            return sign
+    return ""
+
+
+def _shown(sign: str) -> str:
+    return "'or'" if sign == " or " else "a line break" if sign == "\n" else repr(sign)
+
+
 def label_text(value: Any, where: str) -> str:
     """Return one label as text; refuse what is neither text nor a number."""
     if isinstance(value, str):
         return value.strip()
-    if isinstance(value, int | float) and not isinstance(value, bool) and value == value:
-        return str(value)
-    raise DataError(
-        f"{where}: {json.dumps(value, default=str)[:60]} is not a label; expected text or a list "
-        "of texts"
-    )
+    try:
+        if isinstance(value, int | float) and not isinstance(value, bool) and value == value:
+            return str(value)
+        shown = json.dumps(value, default=str)[:60]
+    except (TypeError, ValueError, RecursionError):  # odd keys, numbers that Python does not write
+        number = isinstance(value, int)
+        shown = "a number of thousands of digits" if number else f"a {type(value).__name__}"
+    raise DataError(f"{where}: {shown} is not a label; expected text or a list of texts")
 
 
 def _different(labels: Iterable[str]) -> list[str]:

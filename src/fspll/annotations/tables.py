@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fspll._common.errors import DataError, InputError
-from fspll.annotations.grid import Grid
+from fspll._common.reading import read_file
+from fspll.annotations.grid import Grid, is_title
 from fspll.annotations.writing import unguard
 
 # A byte-order mark settles the encoding. UTF-32 first: its mark begins like that of UTF-16.
@@ -34,21 +35,6 @@ _SEPARATOR_LINE = re.compile(r'"?sep=([,;\t|])"?(?:\r\n|\r|\n)', re.IGNORECASE)
 _LARGEST_FIELD = 2**31 - 1
 
 
-def read_bytes(path: Path) -> bytes:
-    """Return what is in a file; one clear sentence when it is not there or empty."""
-    if path.is_dir():
-        raise DataError(f"{path} is a folder; a file was expected")
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        raise DataError(f"{path} does not exist") from None
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
-    if not content:
-        raise DataError(f"{path} is empty")
-    return content
-
-
 def read_text(path: Path, encoding: str | None, place_of: Callable[[str], str]) -> str:
     """Return the text of a file, without a byte-order mark.
 
@@ -61,11 +47,13 @@ def read_text(path: Path, encoding: str | None, place_of: Callable[[str], str]) 
     place_of : callable
         From the text before a bad character to where that is: ``"row 7"``.
     """
-    content = read_bytes(path)
+    content = read_file(path)
+    if not content:
+        raise DataError(f"{path} is empty")
     if content.startswith(_ZIP):
         raise DataError(
-            f"{path} is a zip file or a spreadsheet in its own format, not a text file; save it as "
-            "CSV (UTF-8)"
+            f"{path} is a zip file or a spreadsheet in its own format, not a text file; let "
+            "its name end in .xlsx, or save it as CSV (UTF-8)"
         )
     used = encoding or next((name for mark, name in _MARKS if content.startswith(mark)), "utf-8")
     try:
@@ -105,7 +93,13 @@ def _complaint(byte: int, used: str, given: str | None) -> str:
 # -------------------------------------------------------------------- tables
 
 
-def read_table(path: Path, *, encoding: str | None = None, separator: str | None = None) -> Grid:
+def read_table(
+    path: Path,
+    *,
+    encoding: str | None = None,
+    separator: str | None = None,
+    may_be_empty: bool = False,
+) -> Grid:
     """Read a table; its first row that is not blank names the columns.
 
     Parameters
@@ -117,6 +111,8 @@ def read_table(path: Path, *, encoding: str | None = None, separator: str | None
     separator : str, optional
         What stands between the fields. By default that of a tab, ``;`` and ``,`` which the header
         has most often (outside quotes).
+    may_be_empty : bool, default=False
+        Whether there may be no row below the header.
     """
 
     def place_of(before: str) -> str:
@@ -128,13 +124,16 @@ def read_table(path: Path, *, encoding: str | None = None, separator: str | None
         known = row > 1 and fields <= len(header)
         return f"row {row}" + (f", column {header[fields - 1].strip()!r}" if known else "")
 
+    usual = separator or ","
     text = read_text(path, encoding, place_of)
     text, sep = _split_off_separator(text, separator)
     with _fields_up_to(len(text)):
         header, rows, where = _read_rows(path, text, sep)
-    if not rows:
+    if not rows and not may_be_empty:
         raise DataError(f"{path} has a header but no rows below it")
-    return Grid(path.name, header, rows, where)
+    understood = [] if sep == usual else [f"fields separated by {_name(sep)}"]
+    understood += [f"encoding {encoding}"] if encoding else []
+    return Grid(path.name, header, rows, where, tuple(understood))
 
 
 def _read_rows(path: Path, text: str, sep: str) -> tuple[list[str], list[list[str]], list[str]]:
@@ -148,20 +147,26 @@ def _read_rows(path: Path, text: str, sep: str) -> tuple[list[str], list[list[st
                 continue  # spreadsheets leave blank rows behind
             row = [unguard(cell.strip()) for cell in record]
             if not header:
-                header = row
+                header = [] if is_title(row) else row
             elif len(row) == len(header):
                 rows.append(row)
                 where.append(f"row {number}")
             else:
                 raise DataError(
                     f"{path.name}, row {number} has {_fields(len(row))} where the header has "
-                    f"{len(header)}; a field that contains {_name(sep)} must be in double quotes"
+                    f"{len(header)}; {_mend(header, sep)}"
                 )
     except csv.Error as error:
         unclosed = "unexpected end of data" in str(error)
         problem = "a double quote is opened and never closed" if unclosed else str(error)
         raise DataError(f"{path.name}, row {number + 1}: {problem}") from None
     return header, rows, where
+
+
+def _mend(header: list[str], sep: str) -> str:
+    if len(header) == 1:
+        return "the first row must name the columns: delete what stands above that"
+    return f"a field that contains {_name(sep)} must be in double quotes"
 
 
 def _split_off_separator(text: str, given: str | None) -> tuple[str, str]:

@@ -18,6 +18,9 @@ import numpy as np
 from fspll._common.arguments import check_count, is_number
 from fspll._common.errors import InputError, InputTypeError
 from fspll._common.words import counted, listed
+from fspll.annotations.frames import is_frame
+from fspll.annotations.reading import read_annotations
+from fspll.annotations.samples import Annotations
 from fspll.candidates.sets import Candidates, Classes
 from fspll.diagnosis.asking import ask
 from fspll.diagnosis.matchings import Matchings, split
@@ -163,8 +166,9 @@ def diagnose(
 
     Parameters
     ----------
-    y : whatever :meth:`Candidates.read` takes
-        Candidate sets of n samples.
+    y : whatever :meth:`Candidates.read` takes, Annotations, or a table of candidates
+        Candidate sets of n samples. A data frame that is no 0/1 mask, and a series of texts such as
+        "cat|lynx", are read by :func:`fspll.annotations.read_annotations`.
     clusters : array of shape (n,)
         The cluster of every sample, by number or name: from a classifier's predictions, from a
         clustering, or the true classes under any names.
@@ -191,7 +195,7 @@ def diagnose(
     cannot be told apart, given the clusters: cat, lynx
     ask for the label of row 0 (cat or lynx): up to 100.0% right
     """
-    sets = Candidates.read(y, classes)
+    sets = _read_sets(y, classes)
     check_count("n_ask", n_ask)
     names, inverse = _read_clusters(clusters, len(sets), sets.n_classes)
     mask = sets.mask
@@ -251,6 +255,21 @@ def ceiling(candidates_mask: np.ndarray, clusters: Any, *, eps: float = 0.01) ->
     names, inverse = _read_clusters(clusters, *mask.shape)
     matchings = Matchings.of(mask, inverse, len(names), eps)
     return solve(matchings, np.random.default_rng(0)).ceiling()
+
+
+def _read_sets(y: Any, classes: Classes) -> Candidates:
+    """Read candidate sets in any shape, tables of candidates among them."""
+    if isinstance(y, Annotations):
+        y = y.candidates
+    elif is_frame(y) and _holds_text(y):
+        # A sample that was left out would put the clusters out of order.
+        y = read_annotations(y, unlabeled="error").candidates
+    return Candidates.read(y, classes)
+
+
+def _holds_text(frame: Any) -> bool:
+    values = np.asarray(frame)
+    return values.dtype.kind not in "buif" and any(isinstance(one, str) for one in values.ravel())
 
 
 def _read_clusters(clusters: Any, n: int, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
