@@ -30,10 +30,30 @@ def test_sets_alone(run, table):
     code, output, complaints = run("diagnose", table)
     assert (code, complaints) == (0, "")
     lines = output.splitlines()
+    read = "labels.csv: 10 samples, 4 labels (cat, dog, fox, lynx), labels from 'candidates'"
+    assert lines[0] == f"{read}, separator '|', samples from 'sample'"
     counts = "1 with 1, 7 with 2, 2 with 3"
-    assert lines[0] == f"10 samples, 4 classes, 2.10 candidates per sample ({counts})"
-    assert lines[1] == "1 of 4 classes have a sample that nothing else can be"
+    assert lines[1] == f"10 samples, 4 classes, 2.10 candidates per sample ({counts})"
+    assert lines[2] == "1 of 4 classes have a sample that nothing else can be"
     assert lines[-1].startswith("for the ceiling, say what belongs together (--groups COLUMN)")
+
+
+def test_labels_that_may_be_the_same_are_noted_and_merged(run, tmp_path, table):
+    table.write_text(TABLE.replace("s9,fox", "s9,Fox"))
+    code, _, complaints = run("diagnose", table)
+    assert code == 0
+    assert complaints == (
+        "note: labels that may be the same: 'fox' (4) and 'Fox' (1); --merge-similar makes them "
+        "one, and --rename FILE says what to call them"
+    )
+    code, output, complaints = run("diagnose", table, "--merge-similar")
+    assert (code, complaints) == (0, "")
+    assert output.splitlines()[0].endswith("'Fox' is 'fox'")
+    renames = tmp_path / "renames.csv"
+    renames.write_text("from,to\nFox,fox\nlynx,cat\n")
+    code, output, complaints = run("diagnose", table, "--rename", renames)
+    assert (code, complaints) == (0, "")
+    assert "10 samples, 3 labels (cat, dog, fox), " in output
 
 
 def test_groups_give_the_ceiling_and_questions_by_name(run, table):

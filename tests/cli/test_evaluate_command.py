@@ -8,7 +8,9 @@ import re
 
 import numpy as np
 import pytest
+from PIL import Image
 
+from fspll._common.files import user_cache_dir
 from fspll.datasets import load_glyphs
 from fspll.datasets.glyphs import GLYPHS
 from fspll.embeddings import InputSpec, build_network, load_embedding, save_checkpoint
@@ -166,3 +168,38 @@ def test_usage_errors(run, tmp_path):
     code, _, errors = run("evaluate", model(tmp_path / "mine"), "--tasks", 1)
     assert code == 2
     assert "Invalid value for '--tasks'" in errors
+
+
+def test_files_of_the_data_set_are_never_overwritten(run, tmp_path, tiny_photos):
+    before = (tiny_photos / "test.csv").read_bytes()
+    where = ["--dataset", "mini-imagenet", "--root", tiny_photos, "--save"]
+    code, output, errors = run(
+        "evaluate", model(tmp_path / "mine"), *where, tiny_photos / "test.csv"
+    )
+    assert (code, output) == (2, "")
+    assert errors == (
+        f"error: {tiny_photos / 'test.csv'} is read here, and would be overwritten; write to "
+        "another file"
+    )
+    assert (tiny_photos / "test.csv").read_bytes() == before
+
+
+def test_damaged_caches_change_no_figure(run, tmp_path):
+    """Pixels that became zeros are images like any other, and so are features."""
+    rng = np.random.default_rng(0)
+    for number in range(5):
+        (tmp_path / "pets" / f"pet{number}").mkdir(parents=True)
+        for i in range(6):
+            pixels = rng.integers(0, 256, (16, 16), dtype=np.uint8) // 4 + 40 * number
+            Image.fromarray(pixels).save(tmp_path / "pets" / f"pet{number}" / f"{i}.png")
+    options = ("--dataset", tmp_path / "pets", "--all-classes", *SMALL, "--tasks", 20, "--save")
+    options = ("evaluate", model(tmp_path / "mine"), *options)
+    assert run(*options, tmp_path / "before.csv")[0] == 0
+    kept = [path for path in user_cache_dir().rglob("*") if path.suffix in (".npy", ".sqlite")]
+    assert {path.parent.name for path in kept} == {"decoded", "features"}
+    for path in kept:
+        whole = path.read_bytes()
+        half = len(whole) // 2
+        path.write_bytes(whole[:half] + bytes(len(whole) - half))
+    assert run(*options, tmp_path / "after.csv")[0] == 0
+    assert (tmp_path / "after.csv").read_text() == (tmp_path / "before.csv").read_text()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +15,10 @@ from fspll.datasets import load_glyphs
 from fspll.labeling import load_model
 
 NAMES = np.repeat(["alpha", "beta", "gamma", "delta"], 6)
+READ = (
+    "labels.csv: 24 samples, 4 labels (alpha, beta, delta, gamma), labels from 'candidates', "
+    "separator '|', pictures from 'file'\n"
+)
 
 
 @pytest.fixture(scope="module")
@@ -75,14 +80,16 @@ def test_pictures_to_labels_model_and_review(run, tmp_path, images, table, pages
     given = ("label", table(sets_of()), "--images", images, "--encoder", "omniglot-conv4")
     code, output, complaints = run(*given, "--out", out)
     assert (code, complaints) == (0, "")
-    assert "24 samples, 4 classes" in output
+    assert output.startswith(READ)
+    assert "24 samples, 4 classes, 24 of 24 pictures read" in output
     assert "of the labels to be right" in output
     assert f"report.html are in {out}" in output
     found = rows(out / "labels.csv")
     assert [row["sample"] for row in found] == [f"{row:02}.png" for row in range(24)]
     assert np.mean([row["label"] for row in found] == NAMES) > 0.95
-    ((_, pictures),) = pages
+    ((result, pictures),) = pages
     assert pictures[3] == images / "03.png"
+    assert result.understood == READ.strip()
     assert load_model(out).predict([images / "00.png"]).tolist() == ["alpha"]
     # Once more into the same folder, and with other settings.
     assert run(*given, "--out", out, "--rectifier", "fspll", "--no-cache")[0] == 0
@@ -95,7 +102,7 @@ def test_answers_are_used_and_kept(run, tmp_path, images, table):
     given = ("label", table(sets), "--images", images, "--encoder", "omniglot-conv4", "--out", out)
     _, output, _ = run(*given)
     assert "alpha and beta always come together" in output
-    assert f"--answers {out / 'review.csv'}" in output
+    assert f"Fill in the column 'answer' of {out / 'review.csv'}" in output
     review = rows(out / "review.csv")
     truth = {f"{row:02}.png": name for row, name in enumerate(NAMES)}
     assert float(review[0]["expected_gain"]) > 3
@@ -111,7 +118,7 @@ def test_answers_are_used_and_kept(run, tmp_path, images, table):
     # The list was replaced; the answers were not lost with it.
     _, output, complaints = run(*given)
     assert "1 answered by a person" in output
-    assert f"1 earlier answers of {out / 'answers.csv'} are used as well" in complaints
+    assert f"1 answer of {out / 'answers.csv'} is used as well" in complaints
 
 
 def test_an_answer_outside_the_candidates_is_noted(run, tmp_path, images, table):
@@ -131,14 +138,14 @@ def test_damaged_pictures_are_named_or_skipped(run, tmp_path, images, table):
     out = tmp_path / "out"
     given = ("label", table(sets_of()), "--images", images, "--encoder", "omniglot-conv4")
     code, output, complaints = run(*given, "--out", out)
-    assert (code, output) == (2, "")
+    assert (code, output) == (2, READ)
     assert complaints.startswith("error: 3 of 24 samples cannot be read: ")
     for row in (7, 9, 11):
         assert f"(labels.csv, row {row})" in complaints
     assert not out.exists()
     code, output, complaints = run(*given, "--out", out, "--skip-bad")
     assert code == 0
-    assert "21 samples" in output
+    assert "21 samples, 4 classes, 21 of 24 pictures read" in output
     assert "note: 3 samples that cannot be read were left out" in complaints
     assert len(rows(out / "labels.csv")) == 21
 
@@ -160,17 +167,62 @@ def test_the_same_name_in_two_folders(run, tmp_path, images, table):
 
 def test_one_class_only(run, tmp_path, images, table):
     given = ("--images", images, "--encoder", "omniglot-conv4", "--out", tmp_path / "out")
-    code, output, _ = run("label", table([["cat"]] * 24), *given)
+    code, output, complaints = run("label", table([["cat"]] * 24), *given)
     assert code == 0
-    assert "24 samples, 1 class\nexpect 100.0% of the labels to be right" in output
+    assert "note: there is only one label, cat: nothing was decided, and the model" in complaints
+    assert (
+        "24 samples, 1 class, 24 of 24 pictures read\nexpect 100.0% of the labels to be right"
+        in output
+    )
     assert {row["label"] for row in rows(tmp_path / "out" / "labels.csv")} == {"cat"}
 
 
-def test_empty_cells_are_an_error_with_a_place(run, tmp_path, images, table):
-    given = ("--images", images, "--encoder", "omniglot-conv4", "--out", tmp_path / "out")
-    code, _, complaints = run("label", table([["a"], [], ["b"]]), *given)
+def test_the_same_candidates_everywhere(run, tmp_path, table):
+    np.save(tmp_path / "X.npy", np.arange(6.0)[:, None])
+    given = ("--features", tmp_path / "X.npy", "--out", tmp_path / "out")
+    code, _, complaints = run("label", table([["cat", "dog"]] * 6), *given)
+    assert code == 0
+    assert "note: all samples have the same candidates (cat, dog): only answers can tell" in (
+        complaints
+    )
+
+
+def test_empty_cells_are_left_out_used_or_an_error_with_a_place(run, tmp_path, images, table):
+    out = tmp_path / "out"
+    given = ("--images", images, "--encoder", "omniglot-conv4", "--out", out)
+    path = table([["a"], [], ["b"]])
+    code, output, _ = run("label", path, *given)
+    assert code == 0
+    assert "1 sample without candidates left out\n2 samples, 2 classes" in output
+    assert [row["sample"] for row in rows(out / "labels.csv")] == ["00.png", "02.png"]
+    assert run("label", path, *given, "--unlabeled", "use")[0] == 0
+    assert [row["candidates"] for row in rows(out / "labels.csv")] == ["a", "a|b", "b"]
+    code, _, complaints = run("label", path, *given, "--unlabeled", "error")
     assert code == 2
-    assert "labels.csv, row 3" in complaints
+    assert complaints.startswith("error: labels.csv, row 3: there are no candidates (this is so")
+    assert "leave such samples out with --unlabeled 'skip'" in complaints
+
+
+def test_a_spreadsheet_with_vectors_and_marks(run, tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active.append(["read", "me"])
+    sheet = book.create_sheet("Labels")
+    sheet.append(["name", "x", "y", "cat", "dog"])
+    for row in range(12):
+        sheet.append([f"s{row}", row % 2, row / 100, 1 - row % 2, 1 if row % 2 or row == 4 else 0])
+    book.save(tmp_path / "labels.xlsx")
+    given = ("label", tmp_path / "labels.xlsx", "--out", tmp_path / "out")
+    code, _, complaints = run(*given, "--features-columns", "x:y")
+    assert code == 2
+    assert "labels.xlsx, sheet 'Sheet' has a header but no rows below it" in complaints
+    code, output, _ = run(*given, "--features-columns", "x:y", "--sheet", "Labels")
+    assert code == 0
+    assert output.startswith(
+        "labels.xlsx, sheet 'Labels': 12 samples, 2 labels (cat, dog), 2 columns of marks, 'cat' "
+        "to 'dog', 2 features, 'x' to 'y', samples from 'name', not read: sheet 'Sheet'\n"
+    )
+    assert [row["label"] for row in rows(tmp_path / "out" / "labels.csv")] == ["cat", "dog"] * 6
 
 
 def test_vectors(run, tmp_path, table, glyphs):
@@ -203,7 +255,7 @@ def test_names_that_a_spreadsheet_would_run(run, tmp_path):
     ("options", "message"),
     [
         (["--images", "."], "say what turns the samples into features"),
-        (["--images", ".", "--features", "x.npy"], "give one of --images, --features and --text"),
+        (["--images", ".", "--features", "x.npy"], "give one of --images, --features, --features-"),
         (["--text", "words"], "'words'"),
         (["--encoder", "features"], "needs vectors"),
         (["--images", "nowhere", "--encoder", "omniglot-conv4"], "is not a folder of pictures"),
@@ -213,7 +265,8 @@ def test_names_that_a_spreadsheet_would_run(run, tmp_path):
 )
 def test_what_is_refused(run, tmp_path, table, options, message):
     code, output, complaints = run("label", table(sets_of()), "--out", tmp_path / "out", *options)
-    assert (code, output) == (2, "")
+    assert code == 2
+    assert output in ("", READ)
     assert complaints.startswith("error: ")
     assert message in complaints
     assert not (tmp_path / "out").exists()
@@ -230,6 +283,13 @@ def test_a_folder_of_other_things_is_left_alone(run, tmp_path, images, table):
     assert code == 2
     assert "would replace" in complaints
     assert path.read_bytes() == before
+    for name in ("review.csv", "answers.csv", "sure.csv"):
+        path.rename(tmp_path / name)
+        path = tmp_path / name
+        code, _, complaints = run("label", path, *given[2:], "--overwrite")
+        assert code == 2
+        assert f"{path} is one of the files that results in {tmp_path} would replace" in complaints
+        assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize(
@@ -252,7 +312,8 @@ def test_nothing_is_encoded_before_options_are_checked(
         options = ["--answers", tmp_path / "answers.csv"]
     given = ("label", table(sets_of()), "--images", images, "--encoder", "omniglot-conv4")
     code, output, complaints = run(*given, "--out", tmp_path / "out", *options)
-    assert (code, output) == (2, "")
+    assert code == 2
+    assert output in ("", READ)
     assert message in complaints
     assert not (tmp_path / "out").exists()
 
@@ -323,7 +384,7 @@ def test_an_audit_and_a_sure_subset(run, tmp_path, images, table):
     assert f"{len(sure)} labels of 24 are together at least 0.99 sure: sure.csv" in shown
     assert len(sure) > 12
     drawn = rows(out / "audit.csv")
-    assert list(drawn[0]) == ["sample", "label", "answer", "file"]
+    assert list(drawn[0]) == ["sample", "label", "answer", "file", "content_hash"]
     assert drawn[0]["file"] == str(images / drawn[0]["sample"])
     # As a person fills it in, from the top; two of the labels are found wrong.
     truth = {f"{row:02}.png": name for row, name in enumerate(NAMES)}
@@ -366,3 +427,32 @@ def test_options_for_trust_that_are_refused(run, tmp_path, images, table, option
     code, _, complaints = run(*given, "--out", tmp_path / "out", *options)
     assert code == 2
     assert message in complaints
+
+
+# -------------------------------------------------------------------- comfort
+
+
+@pytest.fixture
+def browser(monkeypatch):
+    """Note what a browser is asked to show; ``starts`` says whether there is one."""
+    asked = SimpleNamespace(pages=[], starts=True)
+
+    def show(page):
+        asked.pages.append(page)
+        return asked.starts
+
+    monkeypatch.setattr("webbrowser.open", show)
+    return asked
+
+
+def test_open_shows_the_report(run, tmp_path, images, table, browser):
+    given = ("label", table(sets_of()), "--images", images, "--encoder", "omniglot-conv4")
+    out = tmp_path / "ré sult"
+    assert run(*given, "--out", out)[0] == 0
+    assert browser.pages == []
+    assert run(*given, "--out", out, "--open")[0] == 0
+    assert browser.pages == [(out / "report.html").as_uri()]
+    browser.starts = False
+    code, _, complaints = run(*given, "--out", out, "--open")
+    assert code == 0
+    assert complaints == f"note: no browser could be started; open {out / 'report.html'} yourself"

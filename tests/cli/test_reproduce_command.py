@@ -80,3 +80,15 @@ def test_bad_words_are_refused_before_any_work(run, tmp_path, arguments, sentenc
     assert code == 2
     assert sentence in complaints
     assert not (tmp_path / "out").exists()
+
+
+def test_a_page_of_somebody_else_is_not_overwritten(reproduce, tmp_path):
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "index.html").write_text("my home page")
+    code, told, complaints, out = reproduce("--rows", "ceiling", out="site")
+    assert (code, told) == (2, "")
+    assert complaints == (
+        f"error: {out / 'index.html'} is there without the results.sqlite of a reproduction, and "
+        "would be overwritten; choose another folder"
+    )
+    assert [path.read_text() for path in out.iterdir()] == ["my home page"]

@@ -189,16 +189,17 @@ def test_the_file_of_an_audit(annotate, tmp_path):
     found = label(data, encoder=lambda _: X, audit=6)
     found.save(tmp_path)
     drawn = rows_of(tmp_path / "audit.csv")
-    assert list(drawn[0]) == ["sample", "label", "answer", "text"]
+    assert list(drawn[0]) == ["sample", "label", "answer", "text", "content_hash"]
     assert [row["sample"] for row in drawn] == list(found.audit.samples)
     assert drawn[0]["text"] == f"text {drawn[0]['sample'][1:]}"
     audit = read_audit(tmp_path / "audit.csv")
     assert audit == found.audit
     audit = audit.answered(dict.fromkeys(audit.samples, "b"))
-    label(data, encoder=lambda _: X, audited=audit, answers={"s0": "=a"}).save(tmp_path)
+    other = next(f"s{row}" for row in range(0, 15, 2) if f"s{row}" not in audit.samples)
+    label(data, encoder=lambda _: X, audited=audit, answers={other: "=a"}).save(tmp_path)
     assert read_audit(tmp_path / "audit.csv") == audit
     # What was audited is kept there, and other answers in their own file.
-    assert [row["sample"] for row in rows_of(tmp_path / "answers.csv")] == ["s0"]
+    assert [row["sample"] for row in rows_of(tmp_path / "answers.csv")] == [other]
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert f"Audit: of 6 labels drawn at random {audit.n_right} were right" in page
     assert "by the audit" in page

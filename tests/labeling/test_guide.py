@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fspll.labeling import saving
+from fspll.labeling import folder
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "labeling.md").read_text(encoding="utf-8")
@@ -19,14 +19,14 @@ def test_the_python_example(tmp_path, monkeypatch, capsys):
     (block,) = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
     exec(compile(block, "labeling.md", "exec"), {})  # our own file
     assert float(capsys.readouterr().out) > 0.95
-    assert saving.is_result(tmp_path / "result")
+    assert folder.is_result(tmp_path / "result")
 
 
 def test_files_and_columns_are_called_as_it_says():
-    tables = (saving.LABELS, saving.REVIEW, saving.ANSWERS, saving.AUDIT, saving.SURE)
-    for name in (*tables, saving.MODEL, saving.REPORT):
+    tables = (folder.LABELS, folder.REVIEW, folder.ANSWERS, folder.AUDIT, folder.SURE)
+    for name in (*tables, folder.MODEL, folder.REPORT):
         assert f"| `{name}` |" in GUIDE
-    assert f"`{','.join(saving.LABEL_COLUMNS)}`" in GUIDE
+    assert f"`{','.join(folder.LABEL_COLUMNS)}`" in GUIDE
 
 
 def test_the_table_of_answers_is_what_was_measured():

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from typing import Any
 
-from rich.console import Console
+import typer
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -17,9 +17,30 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.segment import Segment
+from rich.text import Text
 
-out = Console(highlight=False)
-err = Console(stderr=True, highlight=False)
+from fspll._common.words import visible
+
+
+class _Console(Console):
+    """A console that shows escape sequences of files and names instead of obeying them."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Turn a string into what is laid out, at the width that it will have."""
+        return super().render_str(visible(text, keep="\n"), **options)
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterator[Segment]:
+        """Yield the pieces that make up what is shown; those that move the cursor are rich's."""
+        for piece in super().render(renderable, options):
+            text = piece.text if piece.control else visible(piece.text, keep="\n")
+            yield Segment(text, piece.style, piece.control)
+
+
+out = _Console(highlight=False)
+err = _Console(stderr=True, highlight=False)
 
 # A sum such as "n_shot + n_query = 20" is no argument.
 _VALUE = r"""True\b|'[^']*'|"[^"]*"|\.\.\.|[A-Z]+\b|[0-9.]+\b"""
@@ -57,6 +78,14 @@ def with_option_names(message: str, command: Any) -> str:
     return _ARGUMENT.sub(named, message)
 
 
+def echo(*cells: object) -> None:
+    """Print one line with tabs between cells, for programs as well as people.
+
+    Whatever a cell holds, it stays one cell of one line.
+    """
+    typer.echo("\t".join("" if cell is None else visible(str(cell)) for cell in cells))
+
+
 def progress_bar(*, percent: bool = False) -> Progress:
     """Return a progress display with a count and the time left, on standard error.
 
@@ -78,11 +107,3 @@ def progress_bar(*, percent: bool = False) -> Progress:
         transient=True,
         disable=not err.is_terminal,
     )
-
-
-@contextmanager
-def encoding_bar() -> Iterator[Callable[[int, int], None]]:
-    """Show a bar while samples are encoded; yield what is to be called with (done, total)."""
-    with progress_bar() as bar:
-        task = bar.add_task("encoding", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)

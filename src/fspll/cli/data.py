@@ -21,7 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fspll._common.errors import DataError, InputError
-from fspll.cli.console import err, out
+from fspll.cli.console import echo, err, out
 
 # The commands import the data sets when they run: ``fspll --help`` should not wait for them.
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def list_datasets() -> None:
     if not out.is_terminal:
         # One line per data set, tabs between: what grep and cut can work with.
         for dataset, state in rows:
-            typer.echo("\t".join((dataset.name, dataset.what, _where(state), _full(state))))
+            echo(dataset.name, dataset.what, _where(state), _full(state))
         return
     table = Table(box=None, pad_edge=False, padding=(0, 2, 1, 0))
     table.add_column("name", no_wrap=True)
@@ -88,10 +88,10 @@ def get(
             name, urls[0] if urls else source or None, folder, force=force, progress=progress
         )
     if fetched.folder is None:
-        typer.echo(f"{known.name}: {fetched.summary}")
+        echo(f"{known.name}: {fetched.summary}")
     else:
         verb = "put in" if fetched.written else "already in"
-        typer.echo(f"{known.name}: {verb} {fetched.folder} ({fetched.summary})")
+        echo(f"{known.name}: {verb} {fetched.folder} ({fetched.summary})")
 
 
 @app.command("check")
@@ -113,7 +113,7 @@ def check(
             raise DataError(f"{dataset.name} is absent: {state.detail}")
         if state.word == "damaged":
             damaged.append(dataset.name)
-        typer.echo(f"{dataset.name}: {'sound' if state.sound else state.word}; {state.detail}")
+        echo(f"{dataset.name}: {'sound' if state.sound else state.word}; {state.detail}")
     if damaged:
         verb = "is" if len(damaged) == 1 else "are"
         raise DataError(f"{' and '.join(damaged)} {verb} damaged; see the lines above")

@@ -6,10 +6,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
+from rich.markup import escape
 
 from fspll._common.errors import InputError
 from fspll._common.words import listed, percent
-from fspll.cli.console import encoding_bar, out
+from fspll.cli.console import err, out, with_option_names
+from fspll.cli.options import (
+    Excluded,
+    FeaturesColumns,
+    Marks,
+    MergeSimilar,
+    Rename,
+    Sheet,
+    Unlabeled,
+)
 
 if TYPE_CHECKING:
     from fspll.annotations.samples import Annotations
@@ -20,8 +30,11 @@ _SHOWN = 10
 
 
 def diagnose(
+    context: typer.Context,
     file: Path = typer.Argument(
-        ..., help="The labels: CSV, TSV, JSON, a Label Studio export, .mat, .npz, or a folder."
+        ...,
+        help="The labels: CSV, TSV, .xlsx, parquet, feather, JSON, a Label Studio export, .mat, "
+        ".npz, or a folder.",
     ),
     groups: str | None = typer.Option(
         None, help="The column that says which samples belong together."
@@ -30,7 +43,9 @@ def diagnose(
     encoder: str | None = typer.Option(
         None, help="A name of: fspll models; features, for vectors; or the path of a checkpoint."
     ),
-    features: Path | None = typer.Option(None, help="Vectors instead: an .npy or .npz file."),
+    features: Path | None = typer.Option(
+        None, help="Vectors instead: an .npy or .npz file, or a table of numbers."
+    ),
     text: str | None = typer.Option(None, help="The column with the texts."),
     candidates: list[str] = typer.Option([], help="The column of candidates; several if needed."),
     sample: str | None = typer.Option(None, help="The column with the samples' names."),
@@ -39,12 +54,20 @@ def diagnose(
     delimiter: str | None = typer.Option(None, help="What separates candidates in a cell."),
     combine: str | None = typer.Option(None, help="Labels of several people: union or majority."),
     encoding: str | None = typer.Option(None, help="Of a text file that is not UTF-8."),
+    sheet: Sheet = None,
+    features_columns: FeaturesColumns = None,
+    marks: Marks = None,
+    excluded: Excluded = None,
+    unlabeled: Unlabeled = "skip",
+    merge_similar: MergeSimilar = False,
+    rename: Rename = None,
     format_: str | None = typer.Option(None, "--format", help="What the file is."),
     standardize: bool = typer.Option(False, help="Bring features to one scale first."),
     skip_bad: bool = typer.Option(False, "--skip-bad", help="Leave out what cannot be read."),
 ) -> None:
     """Say what these candidate sets can decide, and where they cannot."""
     from fspll.annotations.reading import read_annotations
+    from fspll.annotations.variants import similar_note
 
     encoded = images is not None or features is not None or text is not None
     if groups is not None and encoded:
@@ -64,8 +87,20 @@ def diagnose(
         combine=combine,
         features=features,
         encoding=encoding,
+        unlabeled=unlabeled,
+        sheet=sheet,
+        features_columns=features_columns,
+        marks=marks,
+        excluded=excluded,
+        merge_similar=merge_similar,
+        rename=rename,
     )
     sets = data.candidates
+    out.print(data.summary, soft_wrap=True, markup=False)
+    alike = similar_note(data)
+    if alike:
+        note = with_option_names(alike, context.command)
+        err.print(f"[yellow]note:[/] {escape(note)}", soft_wrap=True)
     for line in describe(sets, data):
         out.print(line, soft_wrap=True, markup=False)
     if groups is not None:
@@ -73,15 +108,9 @@ def diagnose(
     elif encoded or data.features is not None:
         from fspll.labeling.pipeline import label
 
-        with encoding_bar() as progress:
-            found = label(
-                data,
-                encoder=encoder,
-                images=images,
-                standardize=standardize,
-                skip_bad=skip_bad,
-                progress=progress,
-            )
+        found = label(
+            data, encoder=encoder, images=images, standardize=standardize, skip_bad=skip_bad
+        )
         _after_encoding(found)
     else:
         out.print(

@@ -43,6 +43,7 @@ def evaluate(
     save: list[Path] = typer.Option([], help="Write the rows to a .csv, .json or .md file."),
 ) -> None:
     """Evaluate checkpoints on meta-test tasks: mean ± 95% interval, and a signed-rank test."""
+    from fspll._common.files import check_no_input
     from fspll.datasets.registry import load_images, may_share_classes
     from fspll.experiments.evaluation import evaluate as evaluate_methods
     from fspll.experiments.evaluation import settings_grid
@@ -52,6 +53,7 @@ def evaluate(
     # Everything that can be checked is checked before anything is loaded.
     for path in save:
         check_ending(path)
+        check_no_input(path, [*checkpoints, *_files_of(dataset, root)])
     chosen = methods.split(",")
     for name in chosen:
         find_method(name)
@@ -85,6 +87,16 @@ def evaluate(
     for path in save:
         write_rows(rows, path, {"data": data.name, "training": training})
         out.print(f"written to {path}", soft_wrap=True)
+
+
+def _files_of(dataset: str, root: Path | None) -> list[Path]:
+    """Return the files of a named data set; a folder of images has none that rows go to."""
+    from fspll.datasets.registry import DATASETS
+
+    if dataset not in DATASETS:
+        return []
+    known = DATASETS.get(dataset)
+    return list(known.find_files(known.path(root))[0].values())
 
 
 def _load(path: Path) -> Encoder:

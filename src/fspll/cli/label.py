@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +15,19 @@ from rich.table import Table
 from fspll._common.arguments import check_level
 from fspll._common.errors import InputError
 from fspll._common.words import counted, percent
-from fspll.cli.console import encoding_bar, err, out, with_option_names
+from fspll.cli.console import err, out, with_option_names
+from fspll.cli.options import (
+    Excluded,
+    FeaturesColumns,
+    Marks,
+    MergeSimilar,
+    Rename,
+    Sheet,
+    Unlabeled,
+)
 
 if TYPE_CHECKING:
+    from fspll.annotations.answers import Answers
     from fspll.labeling.audit import Audit
     from fspll.labeling.result import Labeling
 
@@ -25,14 +37,18 @@ _SHOWN = 5
 def label(
     context: typer.Context,
     file: Path = typer.Argument(
-        ..., help="The labels: CSV, TSV, JSON, a Label Studio export, .mat, .npz, or a folder."
+        ...,
+        help="The labels: CSV, TSV, .xlsx, parquet, feather, JSON, a Label Studio export, .mat, "
+        ".npz, or a folder.",
     ),
     folder: Path = typer.Option(..., "--out", help="The folder for the results."),
     images: Path | None = typer.Option(None, help="The folder of the pictures."),
     encoder: str | None = typer.Option(
         None, help="A name of: fspll models; features, for vectors; or the path of a checkpoint."
     ),
-    features: Path | None = typer.Option(None, help="Vectors instead: an .npy or .npz file."),
+    features: Path | None = typer.Option(
+        None, help="Vectors instead: an .npy or .npz file, or a table of numbers."
+    ),
     text: str | None = typer.Option(None, help="The column with the texts."),
     answers: list[Path] = typer.Option(
         [], help="Answers of a person (columns sample, answer), e.g. the review.csv of a run."
@@ -44,6 +60,13 @@ def label(
     delimiter: str | None = typer.Option(None, help="What separates candidates in a cell."),
     combine: str | None = typer.Option(None, help="Labels of several people: union or majority."),
     encoding: str | None = typer.Option(None, help="Of a text file that is not UTF-8."),
+    sheet: Sheet = None,
+    features_columns: FeaturesColumns = None,
+    marks: Marks = None,
+    excluded: Excluded = None,
+    unlabeled: Unlabeled = "skip",
+    merge_similar: MergeSimilar = False,
+    rename: Rename = None,
     format_: str | None = typer.Option(None, "--format", help="What the file is."),
     alternatives: Path | None = typer.Option(
         None, help="For a folder per class: the table of what else pictures might be."
@@ -74,22 +97,41 @@ def label(
     overwrite: bool = typer.Option(
         False, "--overwrite", help="Write into a folder that holds other things, too."
     ),
+    forget_answers: bool = typer.Option(
+        False, "--forget-answers", help="Throw away the answers in the folder of the results."
+    ),
+    excel: bool = typer.Option(
+        False, "--excel", help="Write CSV files that Excel opens with all accents."
+    ),
+    xlsx: Path | None = typer.Option(
+        None, help="Write the labels to a spreadsheet as well, e.g. labels.xlsx."
+    ),
+    open_report: bool = typer.Option(False, "--open", help="Open the report in a browser."),
     cache: bool = typer.Option(True, help="Keep encoded samples for the next run."),
     device: str = typer.Option("auto", help="Where to compute: auto, cpu, cuda, mps."),
 ) -> None:
     """Turn ambiguous labels into clean ones, with a model, a review list and a report."""
     # Heavy imports wait until the command runs, so that `fspll --help` is quick.
+    from fspll._common.files import check_no_input
+    from fspll._common.locks import lock_folder
     from fspll.annotations.reading import read_annotations
+    from fspll.annotations.workbooks import load_openpyxl
+    from fspll.labeling.folder import REPORT, check_folder, check_not_replaced
     from fspll.labeling.pipeline import label as find_labels
-    from fspll.labeling.saving import LABELS, check_folder
+    from fspll.labeling.saving import save
 
     if sure is not None:
         check_level("sure", sure)
     check_folder(folder, overwrite=overwrite)  # before the work, not after it
-    if (folder / LABELS).exists() and file.exists() and file.samefile(folder / LABELS):
-        raise InputError(f"--out {folder} would replace {file} itself; choose another folder")
-    if sum(one is not None for one in (images, features, text)) > 1:
-        raise InputError("give one of --images, --features and --text: samples are one of these")
+    if xlsx is not None:
+        load_openpyxl("--xlsx")
+        check_no_input(xlsx, [one for one in (file, features, alternatives, rename) if one])
+    check_not_replaced(folder, (file, features, alternatives))
+    if sum(one is not None for one in (images, features, features_columns, text)) > 1:
+        raise InputError(
+            "give one of --images, --features, --features-columns and --text: samples are one of "
+            "these"
+        )
     read = read_annotations(
         file,
         format=format_,
@@ -102,11 +144,19 @@ def label(
         combine=combine,
         features=features,
         encoding=encoding,
+        unlabeled=unlabeled,
+        sheet=sheet,
+        features_columns=features_columns,
+        marks=marks,
+        excluded=excluded,
+        merge_similar=merge_similar,
+        rename=rename,
         alternatives=alternatives,
     )
-    answered, note = gather_answers(answers, folder)
-    audited = gather_audit(audit_answers, folder)
-    with encoding_bar() as progress:
+    out.print(read.summary, soft_wrap=True, markup=False)
+    with lock_folder(folder):  # from the answers that are read to those that are written
+        answered = gather_answers(answers, folder, encoding, forget=forget_answers)
+        audited = gather_audit(audit_answers, folder, encoding, forget=forget_answers)
         result = find_labels(
             read,
             encoder=encoder,
@@ -122,56 +172,68 @@ def label(
             class_balance=balanced,
             cache=cache,
             device=device,
-            progress=progress,
         )
-    result.save(folder, overwrite=overwrite, sure=sure)
-    _show(result, folder, note, context.command, sure)
+        unknown = save(
+            result,
+            folder,
+            overwrite=overwrite,
+            sure=sure,
+            forget_answers=forget_answers,
+            encoding=encoding,
+            excel=excel,
+        )
+    if xlsx is not None:
+        result.to_xlsx(xlsx)
+    _show(result, folder, unknown, context.command, sure)
+    if open_report:
+        _open(folder / REPORT)
 
 
-def gather_answers(paths: list[Path], folder: Path) -> tuple[dict[str, str], str | None]:
-    """Read answers; those that an earlier run kept in the folder count as well."""
-    from fspll.annotations.reading import read_answers
-    from fspll.labeling.saving import ANSWERS, is_result
+def gather_answers(
+    paths: list[Path], folder: Path, encoding: str | None, *, forget: bool
+) -> list[Answers]:
+    """Read answers; those in the folder of the results count as well, unless to be forgotten."""
+    from fspll.annotations.answers import read_answers
+    from fspll.labeling.folder import NAMES, kept_answers, read_filled
 
-    kept = folder / ANSWERS
-    earlier: dict[str, str] = {}
-    if is_result(folder) and kept.is_file():
-        earlier = read_answers(kept)
-    answers = dict(earlier)
+    found = [] if forget else kept_answers(folder, encoding=encoding, given=paths)
     for path in paths:
-        answers |= read_answers(path)
-    used = [name for name in earlier if answers[name] == earlier[name]]
-    note = f"{len(used)} earlier answers of {kept} are used as well" if used else None
-    return answers, note
+        # The folder's own review list may have no questions left when the command is run again.
+        own = path.name in NAMES and path.parent.resolve() == folder.resolve()
+        read = read_filled(partial(read_answers, path, kept=own), encoding)
+        found.append(replace(read, kept=False))  # named by the user, who need not be told of it
+    return found
 
 
-def gather_audit(path: Path | None, folder: Path) -> Audit | None:
+def gather_audit(
+    path: Path | None, folder: Path, encoding: str | None, *, forget: bool
+) -> Audit | None:
     """Read the audit of a file, or else that of an earlier result in the folder."""
     from fspll.labeling.audit import read_audit
-    from fspll.labeling.saving import AUDIT, is_result
+    from fspll.labeling.folder import kept_audit, read_filled
 
     if path is not None:
-        return read_audit(path)
-    kept = folder / AUDIT
-    return read_audit(kept) if is_result(folder) and kept.is_file() else None
+        return read_filled(partial(read_audit, path), encoding)
+    return None if forget else kept_audit(folder, encoding=encoding)
 
 
 # -------------------------------------------------------------------- what a person reads
 
 
-def _show(
-    result: Labeling, folder: Path, note: str | None, command: Any, sure: float | None
-) -> None:
+def _show(result: Labeling, folder: Path, unknown: int, command: Any, sure: float | None) -> None:
     from fspll.labeling.wording import (
         audit_sentence,
         check_sentence,
         expectation,
+        pictures_read,
         separation_warning,
     )
 
     n, open_labels = len(result), int((result.confidence < 0.9).sum())
     classes = "1 class" if len(result.classes) == 1 else f"{len(result.classes)} classes"
     line = f"{n} sample{'s' * (n != 1)}, {classes}"
+    if result.pictures:
+        line += f", {pictures_read(result)}"
     if result.answers:
         line += f", {len(result.answers)} answered by a person"
     out.print(line, soft_wrap=True)
@@ -192,7 +254,11 @@ def _show(
     warning = separation_warning(result)
     if warning:
         err.print(f"[yellow]warning:[/] {escape(warning)}", soft_wrap=True)
-    for one in [*result.notes, *([note] if note else [])]:
+    notes = list(result.notes)
+    if unknown:
+        new = counted(unknown, "new answer")
+        notes.append(f"{new} came into {folder} meanwhile; run the command again to use them")
+    for one in notes:
         err.print(f"[yellow]note:[/] {escape(with_option_names(one, command))}", soft_wrap=True)
     if result.review:
         out.print(_questions(result))
@@ -203,8 +269,8 @@ def _show(
     )
     if result.review:
         out.print(
-            "Fill in the column 'answer' of review.csv, as far as you like, and run the command "
-            f"again with --answers {escape(str(folder / 'review.csv'))}",
+            f"Fill in the column 'answer' of {escape(str(folder / 'review.csv'))}, as far as you "
+            "like, and run the command again",
             soft_wrap=True,
         )
     waiting = 0 if result.audit is None else len(result.audit) - result.audit.n_answers
@@ -224,14 +290,27 @@ def _agreement(result: Labeling) -> str:
     return f"{people}; agreement with the outcome {level}"
 
 
+def _open(page: Path) -> None:
+    """Show a page in the browser, if there is one."""
+    import webbrowser
+
+    if not webbrowser.open(page.resolve().as_uri()):
+        err.print(
+            f"[yellow]note:[/] no browser could be started; open {escape(str(page))} yourself",
+            soft_wrap=True,
+        )
+
+
 def _questions(result: Labeling) -> Table:
+    from fspll.labeling.wording import sample_name
+
     table = Table(title="What to look at first", title_justify="left", box=SIMPLE)
     for heading in ("sample", "guess", "sure", "gain", "right then", "why"):
         table.add_column(heading, justify="right" if heading in ("sure", "gain") else "left")
     for question in result.review[:_SHOWN]:
         row = question.index
         table.add_row(
-            escape(result.names[row]),
+            escape(sample_name(result, row)),
             escape(str(result.labels[row])),
             f"{result.confidence[row]:.0%}",
             f"{question.gain:.1f}",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from typing import Any
 
 import typer
@@ -10,7 +12,19 @@ from typer.core import TyperGroup
 
 from fspll._common.errors import FsPLLError
 from fspll._common.version import __version__
-from fspll.cli import data, demo, diagnose, evaluate, label, models, predict, reproduce, train
+from fspll._common.words import printable
+from fspll.cli import (
+    cache,
+    data,
+    demo,
+    diagnose,
+    evaluate,
+    label,
+    models,
+    predict,
+    reproduce,
+    train,
+)
 from fspll.cli.console import err, with_option_names
 
 
@@ -23,7 +37,7 @@ class _Commands(TyperGroup):
         except FsPLLError as error:
             sentence = with_option_names(str(error), self.commands[ctx.invoked_subcommand])
             # One line, whatever a file name or a library's own message may hold.
-            sentence = " ".join(sentence.split())
+            sentence = printable(" ".join(sentence.split()))
             err.print(f"[bold red]error:[/] {escape(sentence)}", soft_wrap=True)
             raise typer.Exit(2) from None
         except KeyboardInterrupt:
@@ -36,7 +50,6 @@ app = typer.Typer(
     cls=_Commands,
     help="Learn from a handful of samples whose labels are ambiguous.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 app.add_typer(data.app, name="data")
@@ -46,6 +59,7 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("label")(label.label)
 app.command("predict")(predict.predict)
 app.command("diagnose")(diagnose.diagnose)
+app.command("cache")(cache.cache)
 app.command("models")(models.models)
 app.command("reproduce")(reproduce.reproduce)
 
@@ -71,6 +85,8 @@ def _options(
 
 def main() -> None:
     """Run the command line; exit 2 with one sentence on bad input, 130 on Ctrl-C."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a file's name need not be text
+        sys.stdout.reconfigure(errors="backslashreplace")
     app(prog_name="fspll")  # also when run as `python -m fspll`
 
 

@@ -19,6 +19,27 @@ DataSetName = Annotated[
 Root = Annotated[
     Path | None, typer.Option(help="Where the files of a named data set are, if not in its place.")
 ]
+# Of the commands that read a table of labels.
+Sheet = Annotated[str | None, typer.Option(help="The sheet of a spreadsheet.")]
+FeaturesColumns = Annotated[
+    str | None,
+    typer.Option(help="Columns that are the vectors: a:z for all from a to z, or a,b,c."),
+]
+Marks = Annotated[
+    bool | None,
+    typer.Option(help="One column per label, marked (x, 1) or not; found out by default."),
+]
+Excluded = Annotated[
+    str | None, typer.Option(help="The column of labels that a sample does not have.")
+]
+Unlabeled = Annotated[str, typer.Option(help="Samples without candidates: skip, use or error.")]
+MergeSimilar = Annotated[
+    bool,
+    typer.Option("--merge-similar", help="Make labels one that differ by case or one typo."),
+]
+Rename = Annotated[
+    Path | None, typer.Option(help="Other names for labels: a table with the columns from, to.")
+]
 
 
 def numbers(text: str, option: str) -> list[int]:

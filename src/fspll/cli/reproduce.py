@@ -46,12 +46,13 @@ def reproduce(
     from fspll.cli.progress import GridBar
     from fspll.experiments.reproduce.figure_style import require_matplotlib
     from fspll.experiments.reproduce.grid import EXPERIMENTS, grid
-    from fspll.experiments.reproduce.page import write_reproduction
+    from fspll.experiments.reproduce.page import check_folder, write_reproduction
     from fspll.experiments.reproduce.profiles import find_profile
     from fspll.experiments.reproduce.run import Workers, run
     from fspll.experiments.reproduce.store import collect
 
     require_matplotlib()  # before hours of work, not after
+    check_folder(folder)
     chosen = find_profile(profile)
     if tasks is not None:
         chosen = replace(chosen, n_tasks=tasks, photo_tasks=tasks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +55,9 @@ def train(
     seed: int = typer.Option(0, help="Of the weights, the tasks and their candidate sets."),
     device: str = typer.Option("auto", help="auto, cpu, cuda or mps."),
     save_every: int = typer.Option(50, min=1, help="Steps between saves of the state."),
-    restart: bool = typer.Option(False, help="Forget an earlier run in the folder."),
+    restart: bool = typer.Option(
+        False, help="Start over; an earlier model stays until the new one is complete."
+    ),
     tensorboard: bool = typer.Option(False, help="Also write TensorBoard scalars."),
 ) -> None:
     """Meta-train an embedding network; Ctrl-C stops it, the same command goes on."""
@@ -99,7 +102,7 @@ def train(
     data = load_images(dataset, "train", root=root)
     if data.note:
         err.print(f"note: training on {data.note}", soft_wrap=True)
-    observers = [] if writer is None else [_scalars(writer(str(folder / "tensorboard")))]
+    observers = [] if writer is None else [_scalars(writer, folder / "tensorboard")]
     settings = {"device": device, "save_every": save_every, "restart": restart}
     _run(data, plan, folder, observers, settings)
 
@@ -133,11 +136,12 @@ def _summary_writer() -> Any:
     return SummaryWriter
 
 
-def _scalars(writer: Any) -> Observer:
-    """Return an observer that writes TensorBoard scalars."""
+def _scalars(make_writer: Any, folder: Path) -> Observer:
+    """Return an observer that writes TensorBoard scalars, from the first step on."""
+    made = cache(lambda: make_writer(str(folder)))
 
     def observe(report: Report) -> None:
-        figures = report._asdict()
+        writer, figures = made(), report._asdict()
         for name in ("loss", "query_accuracy", "learning_rate", "held_out"):
             if figures[name] is not None:
                 writer.add_scalar(name, figures[name], report.step)

@@ -27,7 +27,7 @@ Shapes: n samples, l classes, k audited labels.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,8 +38,10 @@ from scipy import sparse
 from fspll._common.arguments import check_count
 from fspll._common.errors import DataError, InputError
 from fspll._common.words import listed
+from fspll.annotations.answers import read_contents
 from fspll.annotations.grid import SAMPLE_NAMES, find_column, list_columns
 from fspll.annotations.tables import read_table
+from fspll.labeling.answering import find_samples
 
 PRIOR = 5.0  # answers that the model's own claim is worth; a round number, not fitted to any data
 _Z = 1.959963984540054  # of a 95% interval
@@ -58,6 +60,9 @@ class Audit:
         The label that each had been given.
     answers : tuple of label or None
         The true label of each, as a person says; None where there is no answer yet.
+    contents : tuple of str
+        The hash of each sample's content, see :mod:`fspll.annotations.answers`; "" where it is not
+        known.
 
     Examples
     --------
@@ -72,8 +77,11 @@ class Audit:
     samples: tuple[str, ...]
     labels: tuple[Any, ...]
     answers: tuple[Any, ...]
+    contents: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if not self.contents:
+            object.__setattr__(self, "contents", ("",) * len(self.samples))
         if not len(self.samples) == len(self.labels) == len(self.answers):
             raise InputError(
                 f"an audit has as many labels and answers as samples, not {len(self.labels)} and "
@@ -126,24 +134,83 @@ class Audit:
         both = zip(self.samples, self.answers, strict=True)
         return replace(self, answers=tuple(answers.get(name, old) for name, old in both))
 
-    def among(self, names: set[str]) -> Audit:
-        """Return the part that concerns some samples."""
-        kept = [place for place, name in enumerate(self.samples) if name in names]
-        parts = (self.samples, self.labels, self.answers)
-        return Audit(*(tuple(part[place] for place in kept) for part in parts))
+    def renamed(self, names: Mapping[str, str]) -> Audit:
+        """Return the same audit with other names for labels."""
+        labels = tuple(names.get(label, label) for label in self.labels)
+        return replace(
+            self, labels=labels, answers=tuple(names.get(one, one) for one in self.answers)
+        )
+
+    def take(self, rows: Iterable[int]) -> Audit:
+        """Return some of the rows."""
+        rows = list(rows)
+        parts = (self.samples, self.labels, self.answers, self.contents)
+        return Audit(*(tuple(part[row] for row in rows) for part in parts))
+
+    @property
+    def checked(self) -> Audit:
+        """The rows that have an answer."""
+        return self.take(row for row, answer in enumerate(self.answers) if answer is not None)
+
+    @property
+    def keys(self) -> list[tuple[str, str]]:
+        """What tells the samples apart: name and content."""
+        return list(zip(self.samples, self.contents, strict=True))
+
+    def filled_in(self, other: Audit) -> Audit:
+        """Return this audit with the answers of another; rows that only the other has come last.
+
+        A row without an answer here is replaced as a whole: an answer is about the label that the
+        person saw.
+        """
+        checked = other.checked
+        place = {key: len(self) + row for row, key in enumerate(checked.keys)}
+        order = []
+        for row, key in enumerate(self.keys):
+            newer = place.pop(key, row)
+            order.append(newer if self.answers[row] is None else row)
+        return self.joined(checked).take([*order, *place.values()])
+
+    def joined(self, more: Audit) -> Audit:
+        """Return these rows and then those of another audit."""
+        return Audit(
+            self.samples + more.samples,
+            self.labels + more.labels,
+            self.answers + more.answers,
+            self.contents + more.contents,
+        )
+
+    def follow(self, names: Sequence[str], contents: Sequence[str]) -> tuple[Audit, Audit]:
+        """Return the rows whose samples are there, by the names they have now, and the others.
+
+        Parameters
+        ----------
+        names, contents : sequences of str, of length n
+            The samples now.
+        """
+        found = find_samples(self.keys, names, contents)
+        there = self.take(row for row, name in enumerate(found) if name is not None)
+        gone = self.take(row for row, name in enumerate(found) if name is None)
+        now = tuple(name for name in found if name is not None)
+        content_of = dict(zip(names, contents, strict=True))
+        known = zip(now, there.contents, strict=True)
+        changed = tuple(content_of[name] or before for name, before in known)
+        return replace(there, samples=now, contents=changed), gone
 
 
-def read_audit(path: Path | str) -> Audit:
+def read_audit(path: Path | str, *, encoding: str | None = None) -> Audit:
     """Read an ``audit.csv``, with answers or without.
 
     Parameters
     ----------
     path : path
         A table with the columns ``sample``, ``label`` (the one that was given) and ``answer`` (the
-        true one; empty where nobody has answered yet).
+        true one; empty where nobody has answered yet), and ``content_hash`` if a run wrote it.
+    encoding : str, optional
+        As in :func:`fspll.annotations.read_annotations`.
     """
     path = Path(path)
-    grid = read_table(path)
+    grid = read_table(path, encoding=encoding)
     known = (SAMPLE_NAMES, ("label",), ("answer",))
     found = [find_column(grid.header, None, names, grid.source) for names in known]
     places = [place for place in found if place is not None]
@@ -153,10 +220,14 @@ def read_audit(path: Path | str) -> Audit:
             f"{list_columns(grid.header)}"
         )
     samples, labels, answers = ([cells[place] for cells in grid.rows] for place in places)
-    twice = sorted({name for name in samples if samples.count(name) > 1})
-    if twice:
-        raise DataError(f"{path.name} names the sample {twice[0]!r} twice; keep one of the rows")
-    return Audit(tuple(samples), tuple(labels), tuple(one or None for one in answers))
+    contents = read_contents(grid)
+    seen = set()
+    for one in zip(samples, contents, strict=True):
+        if one in seen:
+            raise DataError(f"{path.name} names the sample {one[0]!r} twice; keep one of the rows")
+        seen.add(one)
+    answered = tuple(one or None for one in answers)
+    return Audit(tuple(samples), tuple(labels), answered, tuple(contents))
 
 
 # -------------------------------------------------------------------- drawing

@@ -7,7 +7,6 @@ import numpy as np
 from fspll.classifier import FsPLLClassifier
 from fspll.labeling.audit import Audit, draw
 from fspll.labeling.baseline_model import BaselineModel
-from fspll.labeling.ranking import posterior_of
 from fspll.labeling.result import Labeling
 
 
@@ -52,7 +51,9 @@ def draw_audit(
                 answers.append(None)
     if not samples:
         return None
-    return Audit(tuple(samples), tuple(labels), tuple(answers))
+    content_of = dict(zip(found.names, found.contents, strict=True)) if found.contents else {}
+    contents = tuple(content_of.get(name, "") for name in samples)
+    return Audit(tuple(samples), tuple(labels), tuple(answers), contents)
 
 
 def claimed(
@@ -78,3 +79,11 @@ def claimed(
             place = column.get(str(given))
             found.append(0.0 if place is None else float(values[row_of[name], place]))
     return np.array(found)
+
+
+def posterior_of(classifier: FsPLLClassifier | BaselineModel) -> np.ndarray | None:
+    """Return the probability of every class (n, l), where samples were held out."""
+    if isinstance(classifier, BaselineModel):
+        return None
+    found = getattr(classifier.model_, "posterior", None)
+    return None if found is None else found.double().cpu().numpy()

@@ -5,7 +5,7 @@ Shapes: n samples, l classes, m features.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,34 +17,34 @@ from scipy import sparse
 from fspll._common.arguments import check_count
 from fspll._common.devices import choose_device
 from fspll._common.errors import InputError, InputTypeError
-from fspll._common.words import listed
+from fspll._common.progress import Progress, show_progress
+from fspll._common.words import counted, listed
+from fspll.annotations.answers import Answer, Answers, content_name
 from fspll.annotations.samples import Annotations
-from fspll.candidates.estimators import check_lengths
 from fspll.candidates.observed import Observed
 from fspll.candidates.sets import Candidates
 from fspll.classifier import FsPLLClassifier
-from fspll.embeddings.pictures import is_pil_image
-from fspll.labeling.answering import apply_answers
+from fspll.labeling.answering import apply_answers, follow_answers
 from fspll.labeling.audit import Audit, Recalibration
-from fspll.labeling.auditing import claimed, draw_audit
+from fspll.labeling.auditing import claimed, draw_audit, posterior_of
 from fspll.labeling.baseline_model import BaselineModel
+from fspll.labeling.inputs import read_data
+from fspll.labeling.notes import notes_on
 from fspll.labeling.ranking import (
     add_most_probable,
     likeliest_first,
     on_candidates,
-    posterior_of,
     two_likeliest,
 )
 from fspll.labeling.reasons import find_undecided
 from fspll.labeling.result import Annotator, Labeling, Rounds
 from fspll.labeling.review import Groups, choose_questions, questions_of
-from fspll.labeling.samples import Prepared, prepare
+from fspll.labeling.samples import Prepared, locate, prepare
 from fspll.rectifiers.base import Rectifier
 from fspll.rectifiers.registry import DEFAULT
 
 MOST_ENTRIES = 1 << 24  # of (sample, sample) or (sample, class), up to which a trace is kept
 _MAINLY = 0.5  # weight of the class means from which their groups explain the labels
-_UNEVEN = 100.0  # factor between the scales of features from which a note is made
 
 
 def label(
@@ -54,7 +54,7 @@ def label(
     images: Path | str | None = None,
     rectifier: str | Rectifier = "adaptive",
     method: str | None = None,
-    answers: Mapping[str, Any] | None = None,
+    answers: Mapping[str, Any] | Sequence[Answers] | None = None,
     audit: int | None = None,
     audited: Audit | None = None,
     outside: bool = False,
@@ -63,14 +63,15 @@ def label(
     class_balance: bool = False,
     cache: bool = True,
     device: str = "auto",
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | bool | None = True,
 ) -> Labeling:
     """Turn ambiguous labels into clean ones, a classifier and a review list.
 
     Parameters
     ----------
-    data : Annotations, or a pair (X, candidates)
-        What :func:`fspll.annotations.read_annotations` returned; or feature vectors (n, m) with
+    data : Annotations, data frame, or a pair (X, candidates)
+        What :func:`fspll.annotations.read_annotations` returned; a pandas data frame or series that
+        it reads without further options; or feature vectors (n, m) with
         candidate sets in any shape of :meth:`fspll.candidates.Candidates.read`. X may also hold
         pictures (arrays, PIL images, paths) or texts, for an ``encoder`` that takes them.
     encoder : str, path, nn.Module, callable or object with ``encode``, optional
@@ -84,8 +85,10 @@ def label(
     method : str, optional
         A baseline of :data:`fspll.baselines.BASELINES` in the place of the rectifier, such as
         "PL-AGGD", "Majority-Vote", "Dawid-Skene" or "CROWDLAB". Its confidences are scores.
-    answers : mapping of sample to label, optional
-        What a person said; see :func:`fspll.annotations.read_answers`.
+    answers : mapping of sample to label, or sequence of Answers, optional
+        What a person said; see :func:`fspll.annotations.read_answers`. Answers that carry a hash
+        of their sample's content find it under another name, too; those whose sample is not there
+        are kept aside in ``Labeling.absent``.
     audit : int, optional
         Draw so many labels at random, for a person to check: ``Labeling.audit``, which
         :meth:`Labeling.save` writes to ``audit.csv``.
@@ -106,8 +109,9 @@ def label(
         Keep the features of encoded samples for the next run.
     device : str, default="auto"
         Where to compute.
-    progress : callable, optional
-        Called as ``progress(done, total)`` while samples are encoded.
+    progress : callable or bool, default=True
+        Show a bar while samples are encoded, where there is a terminal or a notebook to show it in.
+        A callable is called as ``progress(done, total)`` instead.
 
     Examples
     --------
@@ -116,7 +120,7 @@ def label(
     >>> found.labels.tolist()
     ['a', 'a', 'a', 'b', 'b', 'b']
     """
-    annotations, classes = _read(data)
+    annotations, classes = read_data(data)
     # What can be refused is refused before any sample is encoded.
     rule: Rectifier | BaselineModel
     if audit is not None:
@@ -134,34 +138,40 @@ def label(
             )
         rule = BaselineModel(method, device=device)
     choose_device(device)
-    checked = {} if audited is None else audited.given
-    answers = {**(answers or {}), **checked}
+    located = locate(annotations, encoder, images, standardize=standardize, device=device)
+    contents = tuple(map(content_name, located.keys))
+    renamed = annotations.renamed
+    given = [one.renamed(renamed) for one in _sources(answers)]
+    followed = follow_answers(given, annotations.names, contents)
+    drawn = Audit((), (), ()) if audited is None else audited.renamed(renamed)
+    audited, gone = drawn.follow(annotations.names, contents)
+    answers = followed.labels | audited.given
     observed, answered, notes = _observe(annotations, classes, answers, rule)
-    made = prepare(
-        annotations,
-        encoder,
-        images,
-        standardize=standardize,
-        skip_bad=skip_bad,
-        cache=cache,
-        device=device,
-        progress=progress,
-    )
+    with show_progress("encoding", progress) as report:
+        made = prepare(annotations, located, skip_bad=skip_bad, cache=cache, progress=report)
     if len(made.kept) < len(annotations):
         annotations = annotations.take(made.kept)
-        answers = {name: answers[name] for name in annotations.names if name in answers}
+        contents = tuple(contents[row] for row in made.kept)
+        followed.leave_out(annotations.names)
+        audited, gone = drawn.follow(annotations.names, contents)
+        answers = followed.labels | audited.given
         observed, answered, notes = _observe(annotations, classes, answers, rule)
     recalibration = None
-    if audited is not None:
-        audited = audited.among(set(annotations.names))
-        if audited.n_answers:
-            # What the model claims of audited labels is what it claims without the answers.
-            unknown = {name: one for name, one in answers.items() if name not in audited.given}
-            before = _fit(rule, made, _observe(annotations, classes, unknown, rule)[0], device)
-            recalibration = Recalibration.of(audited, claimed(before, audited, annotations.names))
+    if audited.n_answers:
+        # What the model claims of audited labels is what it claims without the answers.
+        unknown = {name: one for name, one in answers.items() if name not in audited.given}
+        before = _fit(rule, made, _observe(annotations, classes, unknown, rule)[0], device)
+        recalibration = Recalibration.of(audited, claimed(before, audited, annotations.names))
     classifier = _fit(rule, made, observed, device)
     classifier.embedding = made.encoder  # fitted on features; new samples are encoded first
-    notes += _notes(made)
+    notes += notes_on(annotations, made, classifier.candidates_) + followed.notes()
+    gone = gone.checked
+    if gone:
+        names = listed([*map(repr, gone.samples)], 5)
+        notes.append(
+            f"{counted(len(gone), 'audited label')} not used, as the sample is not here now; kept "
+            f"for when it is: {names}"
+        )
     posterior = posterior_of(classifier)
     if outside and posterior is None:
         notes.append(
@@ -171,11 +181,28 @@ def label(
     found = _result(
         annotations, observed, answered, classifier, made, notes, posterior, outside, recalibration
     )
-    return replace(
+    found = replace(
         found,
+        contents=contents,
+        absent=tuple(followed.absent.values()),
+        absent_audit=gone or None,
         annotators=_annotators(annotations, classes, found.labels),
-        audit=draw_audit(found, audit or 0, audited),
     )
+    return replace(found, audit=draw_audit(found, audit or 0, audited))
+
+
+def _sources(answers: Mapping[str, Any] | Sequence[Answers] | None) -> Sequence[Answers]:
+    if answers is None:
+        return ()
+    if isinstance(answers, Answers):
+        return (answers,)
+    if isinstance(answers, Mapping):
+        return (Answers(tuple(Answer(name, label) for name, label in answers.items())),)
+    if not isinstance(answers, Sequence) or not all(isinstance(one, Answers) for one in answers):
+        raise InputTypeError(
+            f"answers map samples to labels, as read_answers returns them, not {answers!r:.60}"
+        )
+    return answers
 
 
 def _fit(
@@ -193,48 +220,6 @@ def _fit(
         settled=observed.settled,
         trace=n * max(n, n_classes) <= MOST_ENTRIES,
     )
-
-
-def _read(data: Any) -> tuple[Annotations, np.ndarray]:
-    """Return annotations, and their classes as the user has them: names, or numbers."""
-    if isinstance(data, Annotations):
-        return data, np.array(data.classes)
-    if not isinstance(data, tuple | list) or len(data) != 2:
-        raise InputTypeError(
-            "label takes Annotations, as read_annotations returns them, or a pair (X, candidates)"
-        )
-    X, y = data
-    candidates = Candidates.read(y)
-    n = X.shape[0] if hasattr(X, "shape") else len(X)
-    check_lengths(n, candidates)
-    is_names = not hasattr(X, "dtype") and n and isinstance(X[0], str | Path)
-    given = tuple(map(str, X)) if is_names else None
-    names = tuple(f"row {row}" for row in range(n))
-    return (
-        Annotations(
-            names=given if given is not None and _are_files(X, given) else names,
-            classes=tuple(map(str, candidates.classes.tolist())),
-            votes=sparse.csr_array(candidates.matrix.astype(float)),
-            origins=names,
-            files=given,
-            texts=given if given is not None and isinstance(X[0], str) else None,
-            features=None if is_names else _as_array(X),
-        ),
-        candidates.classes,
-    )
-
-
-def _as_array(X: Any) -> np.ndarray:
-    """Return samples as one array: of numbers, or of PIL images."""
-    if isinstance(X, list | tuple) and X and is_pil_image(X[0]):
-        pictures = np.empty(len(X), dtype=object)
-        pictures[:] = X
-        return pictures
-    return X.detach().cpu().numpy() if isinstance(X, torch.Tensor) else np.asarray(X)
-
-
-def _are_files(X: Any, names: tuple[str, ...]) -> bool:
-    return all(isinstance(one, Path) for one in X) and len(set(names)) == len(names)
 
 
 def _observe(
@@ -282,24 +267,6 @@ def _accepts(rule: Rectifier, observed: Observed) -> bool:
     except InputError:
         return False
     return True
-
-
-def _notes(made: Prepared) -> list[str]:
-    notes = []
-    if made.unreadable:
-        count = len(made.unreadable)
-        names = listed([one.name for one in made.unreadable], 5)
-        plural = "s that cannot be read were" if count > 1 else " that cannot be read was"
-        notes.append(f"{count} sample{plural} left out: {names}")
-    if made.encoder is None:
-        scale = made.features.astype(float).std(axis=0)
-        scale = scale[scale > 0]
-        if len(scale) and scale.max() > _UNEVEN * scale.min():
-            notes.append(
-                f"some features vary {scale.max() / scale.min():.0f} times as much as others and "
-                f"decide nearly alone; standardize=True puts them on one scale"
-            )
-    return notes
 
 
 # -------------------------------------------------------------------- what was found
@@ -383,6 +350,8 @@ def _result(
         missing=missing,
         outside=~np.asarray(candidates.matrix[np.arange(len(top)), top]).ravel(),
         check=getattr(classifier, "check_", None),
+        understood=kept.summary if kept.source else "",
+        columns=kept.columns,
     )
 
 

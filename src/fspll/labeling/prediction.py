@@ -8,24 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fspll._common.errors import DataError, InputError
-from fspll._common.pictures import has_picture_suffix
-from fspll.annotations.features import (
-    FEATURE_NAMES,
-    SAMPLE_NAMES,
-    check_features,
-    first_of,
-    load_arrays,
-    texts_of,
-)
+from fspll._common.errors import InputError
 from fspll.classifier import FsPLLClassifier
 from fspll.embeddings.features import Unreadable, encode_cached
 from fspll.labeling.baseline_model import BaselineModel
+
+_KINDS = {"image": "pictures", "text": "texts", "vector": "vectors", None: "pictures or texts"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +28,8 @@ class Predictions:
     ----------
     names : list of str, of length n
     labels : ndarray of shape (n,)
-    probability : ndarray of shape (n,)
-        Of the label.
+    confidence : ndarray of shape (n,)
+        The probability of the label.
     runner_up : ndarray of shape (n,), or None
         The second likeliest label; None where the classifier knows one class only.
     margin : ndarray of shape (n,)
@@ -48,45 +40,10 @@ class Predictions:
 
     names: list[str]
     labels: np.ndarray
-    probability: np.ndarray
+    confidence: np.ndarray
     runner_up: np.ndarray | None
     margin: np.ndarray
     unreadable: list[Unreadable]
-
-
-def read_pictures(files: Sequence[Path]) -> tuple[list[str], list[Path]]:
-    """Return names and paths of pictures: the files, and what is below the folders among them."""
-    found: list[Path] = []
-    for path in files:
-        found += _pictures_below(path) if path.is_dir() else [path]
-    return [str(path) for path in found], found
-
-
-def read_texts(path: Path) -> tuple[list[str], list[str]]:
-    """Return names and texts of a file with one text per line; blank lines are left out."""
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not UTF-8 text") from error
-    texts = [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
-    if not texts:
-        raise DataError(f"{path} holds no text")
-    return [f"line {number}" for number, _ in texts], [line for _, line in texts]
-
-
-def read_vectors(path: Path) -> tuple[list[str], np.ndarray]:
-    """Return names and vectors of an .npy or .npz file."""
-    arrays = load_arrays(path)
-    key = first_of(arrays, FEATURE_NAMES) or (next(iter(arrays)) if len(arrays) == 1 else None)
-    if key is None:
-        raise DataError(f"{path} has no array 'X'; it has {', '.join(map(repr, arrays))}")
-    X = check_features(arrays[key], f"{path.name}, {key!r}")
-    names = texts_of(path, arrays, SAMPLE_NAMES)
-    if names is not None and len(names) != len(X):
-        raise DataError(f"{path} has {len(X)} vectors but {len(names)} names")
-    return list(names) if names is not None else [f"row {row}" for row in range(len(X))], X
 
 
 def predict_samples(
@@ -94,6 +51,7 @@ def predict_samples(
     names: Sequence[str],
     samples: Any,
     *,
+    modality: str | None = None,
     skip_bad: bool = False,
     cache: bool = True,
     progress: Callable[[int, int], None] | None = None,
@@ -107,6 +65,8 @@ def predict_samples(
         What the samples are called.
     samples : list of paths or texts, or array of vectors
         Of the kind that the classifier was fitted with.
+    modality : {"image", "text", "vector"}, optional
+        What the samples are, where it is known: others than the model was made from are refused.
     skip_bad : bool, default=False
         Leave out samples that cannot be read, instead of raising an error that names them.
     cache : bool, default=True
@@ -122,9 +82,13 @@ def predict_samples(
     """
     encoder = None if classifier.embedding is None else classifier.load_encoder()
     takes_vectors = encoder is None or encoder.modality == "vector"
-    if isinstance(samples, np.ndarray) != takes_vectors:
-        takes = "vectors" if takes_vectors else "pictures or texts"
-        raise InputError(f"this model was made from {takes}; give it samples of that kind")
+    takes = "vector" if encoder is None else encoder.modality
+    wrong = takes is not None and modality is not None and modality != takes
+    if wrong or isinstance(samples, np.ndarray) != takes_vectors:
+        given = f", not of {_KINDS[modality]}" if modality else ""
+        raise InputError(
+            f"this model was made from {_KINDS[takes]}; give it samples of that kind{given}"
+        )
     unreadable: list[Unreadable] = []
     if encoder is not None and not takes_vectors:
         found = encode_cached(
@@ -140,7 +104,7 @@ def predict_samples(
     return Predictions(
         names=list(names),
         labels=classifier.classes_[likely[:, 0]],
-        probability=best[:, 0],
+        confidence=best[:, 0],
         runner_up=classifier.classes_[likely[:, 1]] if several else None,
         margin=best[:, 0] - best[:, 1] if several else best[:, 0],
         unreadable=unreadable,
@@ -162,12 +126,3 @@ def _on_features(
     classifier = copy(classifier)
     classifier.embedding = None
     return classifier
-
-
-def _pictures_below(folder: Path) -> list[Path]:
-    found = sorted(
-        path for path in folder.rglob("*") if has_picture_suffix(path.name) and path.is_file()
-    )
-    if not found:
-        raise DataError(f"{folder} holds no pictures")
-    return found

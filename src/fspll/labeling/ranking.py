@@ -11,8 +11,6 @@ import numpy as np
 from scipy import sparse
 
 from fspll.candidates.sets import Candidates
-from fspll.classifier import FsPLLClassifier
-from fspll.labeling.baseline_model import BaselineModel
 
 
 def on_candidates(confidence: Any, candidates: Candidates) -> sparse.csr_array:
@@ -27,14 +25,6 @@ def on_candidates(confidence: Any, candidates: Candidates) -> sparse.csr_array:
     rows = np.repeat(np.arange(len(candidates)), candidates.sizes)
     values = np.asarray(confidence)[rows, matrix.indices].astype(float)
     return sparse.csr_array((values, matrix.indices, matrix.indptr), shape=matrix.shape)
-
-
-def posterior_of(classifier: FsPLLClassifier | BaselineModel) -> np.ndarray | None:
-    """Return the probability of every class (n, l), where samples were held out."""
-    if isinstance(classifier, BaselineModel):
-        return None
-    found = getattr(classifier.model_, "posterior", None)
-    return None if found is None else found.double().cpu().numpy()
 
 
 def add_most_probable(probabilities: sparse.csr_array, posterior: np.ndarray) -> sparse.csr_array:

@@ -156,7 +156,8 @@ def _reason(
     labels = tuple(classes[[top, second]].tolist())
     both = f"{labels[0]} and {labels[1]}"
     if top in inseparable and inseparable[top] == inseparable.get(second):
-        reason = f"{both} always come together: no sample tells them apart"
+        first, last = classes[sorted((top, second))]  # which of two equals comes first is chance
+        reason = f"{first} and {last} always come together: no sample tells them apart"
         return Undecided(row, "inseparable", reason, labels)
     if names is not None and names.max() < SURE:
         likely = np.argsort(-names, kind="stable")

@@ -14,6 +14,7 @@ from scipy import sparse
 
 from fspll._common.arguments import check_level
 from fspll._common.errors import InputError
+from fspll.annotations.answers import Answer
 from fspll.candidates.observed import Observed
 from fspll.candidates.sets import Candidates
 from fspll.classifier import FsPLLClassifier
@@ -123,6 +124,12 @@ class Labeling:
     answers : dict of str to label
         What a person answered, by sample.
     answered : bool ndarray of shape (n,)
+    contents : tuple of str
+        The hash of every sample's content, see :mod:`fspll.annotations.answers`.
+    absent : tuple of Answer
+        Answers for samples that are not here: removed since, or left out as they cannot be read.
+    absent_audit : Audit or None
+        The same of an audit.
     rounds : Rounds or None
         For the map of the report; None when there are too many samples to keep them.
     notes : list of str
@@ -139,6 +146,11 @@ class Labeling:
     annotators : list of Annotator
         How often each annotator agrees with the outcome, those who labeled most first; empty where
         annotators are not known.
+    columns : tuple of (str, tuple of str)
+        The other columns of the table, see :class:`fspll.annotations.Annotations`.
+    understood : str
+        How the file of labels was understood, see :attr:`fspll.annotations.Annotations.summary`;
+        empty where the labels came from no file.
     """
 
     names: tuple[str, ...]
@@ -166,6 +178,11 @@ class Labeling:
     outside: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=bool))
     check: Check | None = None
     audit: Audit | None = None
+    understood: str = ""
+    columns: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    contents: tuple[str, ...] = ()
+    absent: tuple[Answer, ...] = ()
+    absent_audit: Audit | None = None
 
     def __len__(self) -> int:
         return len(self.names)
@@ -215,6 +232,23 @@ class Labeling:
         means = np.cumsum(self.confidence[order]) / np.arange(1, len(order) + 1)
         return order[: int((means >= level - 1e-12).sum())]
 
+    def to_frame(self) -> Any:
+        """Return a pandas data frame with one row per sample and the columns of ``labels.csv``.
+
+        ``candidates`` are lists. ``file`` or ``text`` follows, where samples are pictures or
+        texts, and then whatever other columns the table of labels had. It takes the extra
+        ``tables``.
+        """
+        from fspll.labeling.frames import to_frame
+
+        return to_frame(self)
+
+    def to_xlsx(self, path: Path | str) -> None:
+        """Write what ``labels.csv`` holds as a spreadsheet. It takes the extra ``tables``."""
+        from fspll.labeling.saving import write_xlsx
+
+        write_xlsx(self, Path(path))
+
     def save(
         self,
         folder: Path | str,
@@ -222,12 +256,16 @@ class Labeling:
         overwrite: bool = False,
         report: bool = True,
         sure: float | None = None,
+        forget_answers: bool = False,
+        excel: bool = False,
     ) -> None:
         """Write ``labels.csv``, ``review.csv``, the model and ``report.html`` into a folder.
 
-        With answers of a person there is also ``answers.csv``, which the next run reads again;
-        where annotators are known, ``annotators.csv`` says how often each agrees with the outcome;
-        ``audit.csv`` has the labels that were drawn for an audit.
+        With answers of a person there is also ``answers.csv``, which the next run reads again.
+        Answers that the folder holds already, in ``answers.csv``, ``audit.csv`` or a filled-in
+        ``review.csv``, are kept there, whatever this result was made of. Where annotators are
+        known, ``annotators.csv`` says how often each agrees with the outcome; ``audit.csv`` has the
+        labels that were drawn for an audit.
 
         Parameters
         ----------
@@ -240,6 +278,10 @@ class Labeling:
         sure : float, optional
             Write ``sure.csv``: the largest subset of labels that are together this sure, see
             :meth:`sure`.
+        forget_answers : bool, default=False
+            Throw away the answers that the folder holds.
+        excel : bool, default=False
+            Begin every CSV file with a byte-order mark, without which Excel garbles accents.
 
         Examples
         --------
@@ -253,7 +295,21 @@ class Labeling:
         """
         from fspll.labeling.saving import save
 
-        save(self, Path(folder), overwrite=overwrite, report=report, sure=sure)
+        save(
+            self,
+            Path(folder),
+            overwrite=overwrite,
+            report=report,
+            sure=sure,
+            forget_answers=forget_answers,
+            excel=excel,
+        )
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: summary, classes and the first questions."""
+        from fspll.labeling.report.notebook import show_in_notebook
+
+        return show_in_notebook(self)
 
     def __str__(self) -> str:
         sure = int((self.confidence >= 0.9).sum())

@@ -3,24 +3,53 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fspll._common.errors import DataError, InputError
+from fspll._common.progress import Progress
 from fspll._common.words import listed
 from fspll.annotations.samples import Annotations
 from fspll.embeddings.encoders.base import Encoder
 from fspll.embeddings.encoders.vectors import standardizer
-from fspll.embeddings.features import Unreadable, encode_cached, unreadable_message
+from fspll.embeddings.features import (
+    Unreadable,
+    content_key,
+    encode_cached,
+    unreadable_message,
+)
 from fspll.embeddings.registry import load_embedding
 
 FEATURES = "features"  # the name of no encoder: vectors as they are
 _SHOWN = 3
-Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Located:
+    """Samples before anything is encoded.
+
+    Attributes
+    ----------
+    samples : sequence of n arrays, texts or paths
+    keys : list of bytes or None
+        The hash of every sample's content; None where there is none.
+    encoder : Encoder or None
+        What makes features of them; None when they are vectors as they are.
+    paths : list of Path or None
+        The picture of every sample, where samples are pictures.
+    missing : dict of int to str
+        Why pictures cannot be found, by row.
+    """
+
+    samples: Sequence[Any] | np.ndarray
+    keys: list[bytes | None]
+    encoder: Encoder | None
+    paths: list[Path] | None = None
+    missing: dict[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,45 +77,62 @@ class Prepared:
     unreadable: list[Unreadable] | None = None
 
 
-def prepare(
-    data: Annotations,
-    encoder: Any,
-    images: Path | str | None,
-    *,
-    standardize: bool,
-    skip_bad: bool,
-    cache: bool,
-    device: str,
-    progress: Progress | None,
-) -> Prepared:
-    """Encode the samples of annotations by whatever ``encoder`` names."""
+def locate(
+    data: Annotations, encoder: Any, images: Path | str | None, *, standardize: bool, device: str
+) -> Located:
+    """Find the samples of annotations, for whatever ``encoder`` names, and hash their content."""
     if encoder is None:
         encoder = _usual_encoder(data, images)
     if isinstance(encoder, str) and encoder == FEATURES:
-        return _vectors(data, standardize)
+        vectors = _vectors(data)
+        keys = [_vector_key(row) for row in vectors]
+        return Located(vectors, keys, standardizer(vectors) if standardize else None)
     if standardize:
-        raise InputError("standardize is for encoder='features'; an encoder has its own scale")
+        raise InputError("standardize=True is for encoder='features'; an encoder has its own scale")
     loaded = load_embedding(encoder, device)
     paths = None
     missing: dict[int, str] = {}
     takes_any = loaded.modality is None and data.texts is not None and images is None
+    modality = loaded.modality
     if loaded.modality == "text" or takes_any:
         samples: list[Any] = list(_texts(data))
+        modality = "text"
     elif data.features is not None and data.files is None and images is None:
         samples = list(data.features)
     else:
         paths, missing = find_pictures(data, images)
         samples = list(paths)
+    keys = [content_key(one, modality) for one in samples]
+    return Located(samples, keys, loaded, paths, missing)
+
+
+def prepare(
+    data: Annotations,
+    found: Located,
+    *,
+    skip_bad: bool,
+    cache: bool,
+    progress: Progress | None,
+) -> Prepared:
+    """Encode the samples that were located."""
+    encoder, samples, missing = found.encoder, found.samples, found.missing
+    if isinstance(samples, np.ndarray):  # vectors as they are, or standardized
+        kept = np.arange(len(data))
+        if encoder is None:
+            return Prepared(samples, kept, None, FEATURES, unreadable=[])
+        return Prepared(encoder.encode(samples), kept, encoder, "standardized features", None, [])
+    assert encoder is not None
     readable = [row for row in range(len(samples)) if row not in missing]
-    names = [_called(data, row, paths) for row in range(len(samples))]
+    names = [_called(data, row, found.paths) for row in range(len(samples))]
     bad = [Unreadable(row, names[row], reason) for row, reason in missing.items()]
     if not readable:
         raise DataError(unreadable_message(bad, len(samples)))
     try:
-        found = encode_cached(
-            loaded,
+        encoded = encode_cached(
+            encoder,
             [samples[row] for row in readable],
             names=[names[row] for row in readable],
+            keys=[found.keys[row] for row in readable],
             # Where files are missing, those that are there may be damaged: one message for all.
             skip_bad=skip_bad or bool(bad),
             cache=cache,
@@ -100,13 +146,13 @@ def prepare(
             for row in range(len(samples))
         ]
         raise DataError(unreadable_message(bad, len(samples))) from None
-    bad += [Unreadable(readable[one.index], one.name, one.reason) for one in found.unreadable]
+    bad += [Unreadable(readable[one.index], one.name, one.reason) for one in encoded.unreadable]
     bad.sort(key=lambda one: one.index)
     if bad and not skip_bad:
         raise DataError(unreadable_message(bad, len(samples)))
-    kept = np.array(readable)[found.kept]
-    pictures = None if paths is None else tuple(paths[row] for row in kept)
-    return Prepared(found.features, kept, loaded, loaded.name, pictures, bad)
+    kept = np.array(readable)[encoded.kept]
+    pictures = None if found.paths is None else tuple(found.paths[row] for row in kept)
+    return Prepared(encoded.features, kept, encoder, encoder.name, pictures, bad)
 
 
 def _usual_encoder(data: Annotations, images: Path | str | None) -> str:
@@ -120,17 +166,19 @@ def _usual_encoder(data: Annotations, images: Path | str | None) -> str:
     )
 
 
-def _vectors(data: Annotations, standardize: bool) -> Prepared:
+def _vectors(data: Annotations) -> np.ndarray:
     if data.features is None:
         raise InputError(
             "encoder='features' needs vectors, but the annotations have none; give them "
             "with the annotations: features=FILE"
         )
-    kept = np.arange(len(data))
-    if not standardize:
-        return Prepared(data.features, kept, None, FEATURES, unreadable=[])
-    encoder = standardizer(data.features)
-    return Prepared(encoder.encode(data.features), kept, encoder, "standardized features", None, [])
+    return data.features
+
+
+def _vector_key(vector: Any) -> bytes | None:
+    """Return the hash of a vector, the same for the same numbers in whichever type."""
+    numeric = isinstance(vector, np.ndarray) and vector.dtype.kind in "biuf"
+    return content_key(vector.astype(np.float64) + 0.0, "vector") if numeric else None
 
 
 def _texts(data: Annotations) -> tuple[str, ...]:
@@ -160,10 +208,16 @@ def find_pictures(
     one with the same name in any folder below will do, or one that only lacks its ending, provided
     there is no other.
     """
+    return find_files(data.files if data.files is not None else data.names, images)
+
+
+def find_files(
+    written: Sequence[str], images: Path | str | None
+) -> tuple[list[Path], dict[int, str]]:
+    """Return the file of every picture as a table writes it, and why some cannot be found."""
     root = None if images is None else Path(images).expanduser()
     if root is not None and not root.is_dir():
         raise DataError(f"{root} is not a folder of pictures")
-    written = data.files if data.files is not None else data.names
     index: dict[str, list[Path]] | None = None
     paths: list[Path] = []
     missing: dict[int, str] = {}

@@ -2,56 +2,45 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Sequence
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fspll._common.errors import DataError
+from fspll._common.locks import lock_folder
 from fspll._common.tensorfiles import format_of
+from fspll.annotations.answers import CONTENT, Answer
+from fspll.annotations.workbooks import write_workbook
 from fspll.annotations.writing import join_candidates, write_table
 from fspll.classifier import FsPLLClassifier
+from fspll.labeling.answering import follow_answers
 from fspll.labeling.audit import Audit
 from fspll.labeling.baseline_model import FORMAT as BASELINE_FORMAT
 from fspll.labeling.baseline_model import BaselineModel
+from fspll.labeling.columns import own_columns, text_column
+from fspll.labeling.folder import (
+    ANNOTATOR_COLUMNS,
+    ANNOTATORS,
+    ANSWER_COLUMNS,
+    ANSWERS,
+    AUDIT,
+    AUDIT_COLUMNS,
+    LABEL_COLUMNS,
+    LABELS,
+    MODEL,
+    REPORT,
+    REVIEW,
+    REVIEW_COLUMNS,
+    SURE,
+    SURE_COLUMNS,
+    check_folder,
+    kept_answers,
+    kept_audit,
+)
 from fspll.labeling.report.page import write_report
 from fspll.labeling.result import Labeling
-
-LABELS, REVIEW, ANSWERS, ANNOTATORS, AUDIT, SURE, MODEL, REPORT = (
-    "labels.csv",
-    "review.csv",
-    "answers.csv",
-    "annotators.csv",
-    "audit.csv",
-    "sure.csv",
-    "model.fspll",
-    "report.html",
-)
-LABEL_COLUMNS = (
-    "sample",
-    "label",
-    "confidence",
-    "runner_up",
-    "margin",
-    "candidates",
-    "outside",
-)
-_EARLIER_COLUMNS = LABEL_COLUMNS[:-1]  # of results of versions before the column ``outside``
-AUDIT_COLUMNS = ("sample", "label", "answer")  # and ``file`` or ``text``, where there are any
-SURE_COLUMNS = ("sample", "label", "confidence")
-ANNOTATOR_COLUMNS = ("annotator", "judgments", "agreed", "agreement")
-REVIEW_COLUMNS = (
-    "sample",
-    "answer",
-    "guess",
-    "confidence",
-    "expected_gain",
-    "right_after",
-    "candidates",
-    "reason",
-)
 
 
 def save(
@@ -61,59 +50,114 @@ def save(
     overwrite: bool = False,
     report: bool = True,
     sure: float | None = None,
-) -> None:
-    """Write everything a result consists of, each file whole; see :meth:`Labeling.save`."""
+    forget_answers: bool = False,
+    encoding: str | None = None,
+    excel: bool = False,
+) -> int:
+    """Write everything a result consists of, each file whole; see :meth:`Labeling.save`.
+
+    Parameters
+    ----------
+    labeling, folder, overwrite, report, sure, forget_answers, excel
+        As of :meth:`Labeling.save`.
+    encoding : str, optional
+        Of answers in the folder that are not UTF-8.
+
+    Returns
+    -------
+    int
+        How many answers in the folder this labeling does not know of. They are kept.
+    """
     rows = None if sure is None else labeling.sure(sure)
+    write = partial(write_table, excel=excel)
     check_folder(folder, overwrite=overwrite)
-    audited = {} if labeling.audit is None else labeling.audit.given
-    if labeling.audit is not None:
-        write_table(folder / AUDIT, *_audit_table(labeling, labeling.audit))
-    answers = [one for one in labeling.answers.items() if one[0] not in audited]
-    if answers:
-        # First: a review list that held them is about to be replaced.
-        write_table(folder / ANSWERS, ("sample", "answer"), answers)
-    labeling.classifier.save(folder / MODEL)
-    write_table(folder / LABELS, LABEL_COLUMNS, _label_rows(labeling))
-    write_table(folder / REVIEW, REVIEW_COLUMNS, _review_rows(labeling))
-    if labeling.annotators:
-        write_table(folder / ANNOTATORS, ANNOTATOR_COLUMNS, _annotator_rows(labeling))
-    else:
-        (folder / ANNOTATORS).unlink(missing_ok=True)  # of an earlier result
-    if rows is None:
-        (folder / SURE).unlink(missing_ok=True)  # of an earlier result
-    else:
-        write_table(folder / SURE, SURE_COLUMNS, _sure_rows(labeling, rows))
-    if report:
-        write_report(labeling, folder / REPORT)
+    with lock_folder(folder):
+        if forget_answers:
+            for name in (ANSWERS, AUDIT, REVIEW):
+                (folder / name).unlink(missing_ok=True)
+        # First: the review list, where new answers stand, is about to be replaced.
+        answers, unknown = _answers_of(labeling, folder, encoding)
+        audit = _audit_of(labeling, folder, encoding)
+        if audit:
+            write(folder / AUDIT, *_audit_table(labeling, audit))
+        if answers:
+            cells = [(one.sample, one.label, one.content) for one in answers]
+            write(folder / ANSWERS, ANSWER_COLUMNS, cells)
+        labeling.classifier.save(folder / MODEL)
+        write(folder / LABELS, *_label_table(labeling))
+        write(folder / REVIEW, *_review_table(labeling))
+        if labeling.annotators:
+            write(folder / ANNOTATORS, ANNOTATOR_COLUMNS, _annotator_rows(labeling))
+        else:
+            (folder / ANNOTATORS).unlink(missing_ok=True)  # of an earlier result
+        if rows is None:
+            (folder / SURE).unlink(missing_ok=True)  # of an earlier result
+        else:
+            write(folder / SURE, SURE_COLUMNS, _sure_rows(labeling, rows))
+        if report:
+            write_report(labeling, folder / REPORT)
+    return unknown
 
 
-def check_folder(folder: Path, *, overwrite: bool = False) -> None:
-    """Refuse a folder that holds something else than an earlier result."""
-    if folder.exists() and not folder.is_dir():
-        raise DataError(f"{folder} is a file; name a folder for the results")
-    if overwrite or not folder.is_dir() or not any(folder.iterdir()):
-        return
-    if not is_result(folder):
-        raise DataError(
-            f"{folder} holds other things than results of fspll label; choose another folder, or "
-            f"write into it all the same with overwrite=True"
-        )
+def _answers_of(labeling: Labeling, folder: Path, encoding: str | None) -> tuple[list[Answer], int]:
+    """Return all answers, but not those of an audit, and how many the labeling does not know of.
+
+    A person may have filled in more of the review list while the labels were computed, or a
+    labeling may never have read what the folder holds.
+    """
+    content_of = _contents(labeling)
+    followed = follow_answers(
+        kept_answers(folder, encoding=encoding), labeling.names, list(content_of.values())
+    )
+    audited = set() if labeling.audit is None else set(labeling.audit.given)
+    answers = [Answer(*one, content_of[one[0]]) for one in labeling.answers.items()]
+    known = {(one.sample, one.content) for one in labeling.absent}
+    unknown = [
+        Answer(name, one.label, content_of[name] or one.content)
+        for name, one in followed.given.items()
+        if name not in labeling.answers
+    ]
+    unknown += [one for key, one in followed.absent.items() if key not in known]
+    here = [one for one in answers if one.sample not in audited]
+    return [*here, *labeling.absent, *unknown], len(unknown)
 
 
-def is_result(folder: Path) -> bool:
-    """Tell whether a folder holds an earlier result: a table of labels with our columns."""
-    try:
-        with (folder / LABELS).open(encoding="utf-8", newline="") as file:
-            header = next(csv.reader(file), [])
-    except (OSError, ValueError, csv.Error):
-        return False
-    known = tuple(header) in (LABEL_COLUMNS, _EARLIER_COLUMNS)
-    return known and (folder / MODEL).is_file()
+def _audit_of(labeling: Labeling, folder: Path, encoding: str | None) -> Audit | None:
+    """Return the audit with everything that a person has answered of it, and of earlier ones."""
+    parts = [one for one in (labeling.audit, labeling.absent_audit) if one is not None]
+    if not parts:
+        return None  # and what is in the folder stays as it is
+    audit = reduce(Audit.joined, parts)
+    earlier = kept_audit(folder, encoding=encoding)
+    if earlier is None:
+        return audit
+    there, others = earlier.follow(labeling.names, list(_contents(labeling).values()))
+    return audit.filled_in(there.joined(others))
 
 
-def _label_rows(labeling: Labeling) -> Iterator[Sequence[Any]]:
+def _contents(labeling: Labeling) -> dict[str, str]:
+    """Return the content of every sample, in order; "" where it is not known."""
+    contents = labeling.contents or ("",) * len(labeling)
+    return dict(zip(labeling.names, contents, strict=True))
+
+
+def write_xlsx(labeling: Labeling, path: Path) -> None:
+    """Write the table of labels as a spreadsheet, with figures as numbers."""
+    header, rows = _label_table(labeling)
+    figures = [name in ("confidence", "margin") for name in header]
+    cells = (
+        [float(cell) if is_figure else cell for cell, is_figure in zip(row, figures, strict=True)]
+        for row in rows
+    )
+    write_workbook(path, header, cells, title="labels")
+
+
+def _label_table(labeling: Labeling) -> tuple[Sequence[str], Iterator[Sequence[Any]]]:
+    """Return the header and the rows: what was found, then texts and the user's own columns."""
+    texts = text_column(labeling)
+    others = texts | own_columns(labeling, {*LABEL_COLUMNS, *texts})
     sets = [list(map(str, labeling.candidates.names(row))) for row in range(len(labeling))]
-    return zip(
+    rows = zip(
         labeling.names,
         labeling.labels.tolist(),
         (f"{one:.4f}" for one in labeling.confidence),
@@ -121,8 +165,10 @@ def _label_rows(labeling: Labeling) -> Iterator[Sequence[Any]]:
         (f"{one:.4f}" for one in labeling.margin),
         join_candidates(sets),
         ("yes" if one else None for one in labeling.outside),
+        *others.values(),
         strict=True,
     )
+    return (*LABEL_COLUMNS, *others), rows
 
 
 def _annotator_rows(labeling: Labeling) -> Iterator[Sequence[Any]]:
@@ -133,12 +179,15 @@ def _annotator_rows(labeling: Labeling) -> Iterator[Sequence[Any]]:
 def _audit_table(labeling: Labeling, audit: Audit) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
     """Return the header and the rows of the audit, without a word on how sure the labels are."""
     rows = list(zip(audit.samples, audit.labels, audit.answers, strict=True))
-    shown = labeling.pictures or labeling.texts
+    shown = labeling.pictures or text_column(labeling).get("text")
     if shown is None:
-        return AUDIT_COLUMNS, rows
-    by_name = dict(zip(labeling.names, shown, strict=True))
-    header = (*AUDIT_COLUMNS, "file" if labeling.pictures else "text")
-    return header, [(*row, by_name.get(row[0])) for row in rows]
+        cells = zip(rows, audit.contents, strict=True)
+        return (*AUDIT_COLUMNS, CONTENT), [(*row, content) for row, content in cells]
+    show = dict(zip(_contents(labeling).items(), shown, strict=True))
+    header = (*AUDIT_COLUMNS, "file" if labeling.pictures else "text", CONTENT)
+    return header, [
+        (*row, show.get(key), key[1]) for row, key in zip(rows, audit.keys, strict=True)
+    ]
 
 
 def _sure_rows(labeling: Labeling, rows: np.ndarray) -> Iterator[Sequence[Any]]:
@@ -146,7 +195,15 @@ def _sure_rows(labeling: Labeling, rows: np.ndarray) -> Iterator[Sequence[Any]]:
         yield labeling.names[row], labeling.labels[row], f"{labeling.confidence[row]:.4f}"
 
 
-def _review_rows(labeling: Labeling) -> Iterator[Sequence[Any]]:
+def _review_table(labeling: Labeling) -> tuple[Sequence[str], Iterator[Sequence[Any]]]:
+    """Return the header and the rows of the questions, with the text that a person reads."""
+    texts = text_column(labeling)
+    header = (*REVIEW_COLUMNS[:-1], *texts, REVIEW_COLUMNS[-1])
+    return header, _review_rows(labeling, list(texts.values()))
+
+
+def _review_rows(labeling: Labeling, others: list[Sequence[str]]) -> Iterator[Sequence[Any]]:
+    content_of = _contents(labeling)
     sets = join_candidates([list(map(str, one.candidates)) for one in labeling.review])
     for question, candidates in zip(labeling.review, sets, strict=True):
         row = question.index
@@ -159,6 +216,8 @@ def _review_rows(labeling: Labeling) -> Iterator[Sequence[Any]]:
             f"{question.right_after:.4f}",
             candidates,
             question.reason,
+            *(column[row] for column in others),
+            content_of[labeling.names[row]],
         )
 
 

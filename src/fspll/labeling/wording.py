@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
-from fspll._common.words import counted, percent
+from fspll._common.words import beginning, counted, percent
 from fspll.labeling.result import Labeling
 from fspll.labeling.samples import FEATURES
 
 _LACKING = 0.005  # share of sets without their true label that is worth a word
+_WORDS = 50  # characters of a text that tell it from others
 _ALL = 0.95  # share of labels that are candidates, from which there is nothing to separate
+
+
+def understood(result: Labeling) -> str:
+    """Return how the file of labels was understood, and how many pictures were read."""
+    return ", ".join(filter(None, (result.understood, pictures_read(result))))
+
+
+def sample_name(result: Labeling, row: int) -> str:
+    """Return what a person knows a sample by: its name, with the first words of its text."""
+    name = result.names[row]
+    if result.texts is None or result.texts[row] == name:
+        return name
+    return f"{name}: {beginning(result.texts[row], _WORDS)}"
+
+
+def pictures_read(result: Labeling) -> str:
+    """Return "90 of 90 pictures read"; empty where samples are no picture files."""
+    if result.pictures is None:
+        return ""
+    total = len(result) + len(result.unreadable)
+    return f"{len(result):,} of {counted(total, 'picture')} read"
 
 
 def expectation(result: Labeling) -> str:

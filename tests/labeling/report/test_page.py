@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import hashlib
 import io
 import json
 import re
@@ -15,11 +16,13 @@ from PIL import Image
 from scipy import sparse
 
 from fspll._common.errors import InputError
+from fspll._common.words import percent
 from fspll.annotations.samples import Annotations
 from fspll.labeling import label
 from fspll.labeling.report import cards, map2d, write_report
 from fspll.labeling.report.plane import find_plane
 from fspll.labeling.report.thumbnails import thumbnail
+from fspll.labeling.report.undecided import show_undecided
 
 EVIL = "<script>alert('x')</script>\"&"
 VOID = {"meta", "img", "input"}
@@ -80,7 +83,7 @@ def found():
     X, sets = clouds(apart=2.0)
     X[0] = X[::3].mean(axis=0) + 1.5 * (X[::3].mean(axis=0) - X.mean(axis=0))
     sets[0] = {"c1", "c2"}  # lies with c0, far from the others
-    return label(annotate(sets, features=X))
+    return label(annotate(sets, features=X, source="l.csv", understood=("separator '|'",)))
 
 
 def written(result, tmp_path, pictures=None):
@@ -94,6 +97,8 @@ def test_the_page_says_what_was_found(found, tmp_path):
     right = float(found.confidence.sum())
     assert f"Expect about {right:,.1f} of the 60 labels to be right (about 2% of the" in page.words
     assert "Check without true labels: of 60 held-out samples 95% had their most" in page.words
+    read = "How the labels were read: l.csv: 60 samples, 3 labels (c0, c1, c2), separator '|'."
+    assert read in page.words
     assert not page.all("p", **{"class": "warn"})
     assert "1 contradicts its candidates" in page.words
     assert "Lies among samples of c0, which is not among its candidates (c1, c2)" in page.words
@@ -101,7 +106,7 @@ def test_the_page_says_what_was_found(found, tmp_path):
     for number, one in enumerate(found.classes):
         sure = found.confidence[found.labels == one]
         offered = int(found.candidates.mask[:, number].sum())
-        line = f"{one} {len(sure)} {offered} {sure.mean():.1%} {sure.min():.1%}"
+        line = f"{one} {len(sure)} {offered} {percent(sure.mean())} {percent(sure.min())}"
         assert line in page.words
     assert "Pictures" not in page.words
 
@@ -143,6 +148,11 @@ def test_nothing_is_asked_of_the_web(found, tmp_path):
     assert not re.search(r"url\(|@import|fetch\(|XMLHttp|import\(|https?:", page.source)
     assert not page.all("link")
     assert not page.all("iframe")
+    (policy,) = [one["content"] for one in page.all("meta") if "http-equiv" in one]
+    assert policy.startswith("default-src 'none'; img-src data:; ")
+    (code,) = re.findall(r"<script>(.*?)</script>", page.source, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}';" in policy
 
 
 def test_what_a_user_wrote_stays_text(tmp_path):
@@ -238,6 +248,20 @@ def test_texts_are_shortened(tmp_path):
     page = written(label(data, encoder=lambda texts: X), tmp_path)
     assert len(page.all("ol", **{"class": "cards texts"})) == 1
     assert max(len(said) for said in page.said if said.startswith("word")) <= 222
+
+
+def test_lists_of_texts_say_more_than_rows(tmp_path):
+    names = [f"row {row}" for row in range(2, 32)]
+    texts = tuple(f"ticket about {row} <b>" for row in range(2, 32))
+    data = annotate([["a", "b"]] * 30, names=names, texts=texts)
+    result = label(data, encoder=Drawn(np.random.default_rng(0).normal(size=(30, 2))))
+    page = written(result, tmp_path)
+    later = result.names[result.review[20].index]  # below the questions that show the sample whole
+    assert f"{later}: ticket about {later[4:]} <b>" in page.words
+    (kind,) = show_undecided(result)
+    first = kind["reasons"][0]["names"][0]
+    assert re.fullmatch(r"row (\d+): ticket about \1 <b>", first)
+    assert f"samples: {first} ," in page.words
 
 
 # -------------------------------------------------------------------- the map

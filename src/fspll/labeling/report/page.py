@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from fspll._common.errors import InputError
 from fspll._common.files import write_beside
 from fspll._common.html.rendering import render
@@ -19,11 +17,19 @@ from fspll._common.version import __version__
 from fspll._common.words import counted, percent, shorten, spoken
 from fspll.labeling.reasons import SURE
 from fspll.labeling.report.cards import least_sure, show_samples
-from fspll.labeling.report.map2d import chosen_columns, draw_map
+from fspll.labeling.report.classes import CLASS_COLUMNS, show_classes
+from fspll.labeling.report.map2d import draw_map
 from fspll.labeling.report.undecided import in_order, in_words, show_undecided
 from fspll.labeling.result import Labeling
 from fspll.labeling.review import Question
-from fspll.labeling.wording import audit_sentence, check_sentence, condition, separation_warning
+from fspll.labeling.wording import (
+    audit_sentence,
+    check_sentence,
+    condition,
+    sample_name,
+    separation_warning,
+    understood,
+)
 
 MOST_CLASSES = 400  # lines of the table of classes
 MOST_ANNOTATORS = 100  # lines of the table of annotators
@@ -69,6 +75,7 @@ def write_report(
         n_classes=len(result.classes),
         sure=f"{SURE:.0%}",
         lead=_lead(result),
+        understood=understood(result),
         figures=_figures(result),
         trust=[one for one in (audit_sentence(result), check_sentence(result)) if one],
         warnings=[one for one in (separation_warning(result), _warning(result)) if one],
@@ -78,7 +85,8 @@ def write_report(
         more_questions=[_question_line(result, one) for one in result.review[_QUESTIONS:]],
         after_answers=_after_answers(result),
         undecided=show_undecided(result),
-        classes=_classes(result),
+        class_columns=list(CLASS_COLUMNS),
+        classes=show_classes(result, MOST_CLASSES),
         annotators=_annotators(result),
         n_annotators=len(result.annotators),
         map=draw_map(result),
@@ -196,7 +204,7 @@ def _gained(one: Question) -> str:
 
 def _question_line(result: Labeling, one: Question) -> list[str]:
     return [
-        result.names[one.index],
+        sample_name(result, one.index),
         shorten(result.labels[one.index], 30),
         percent(float(result.confidence[one.index]), 0),
         f"{one.gain:.2f}",
@@ -204,31 +212,7 @@ def _question_line(result: Labeling, one: Question) -> list[str]:
     ]
 
 
-# -------------------------------------------------------------------- classes
-
-
-def _classes(result: Labeling) -> list[list[str]]:
-    """Return a line per class, or per class of the least sure."""
-    top, count = chosen_columns(result), len(result.classes)
-    chosen = np.bincount(top, minlength=count)
-    offered = np.bincount(result.candidates.matrix.indices, minlength=count)
-    total = np.bincount(top, weights=result.confidence, minlength=count)
-    smallest = np.full(count, np.inf)
-    np.minimum.at(smallest, top, result.confidence)
-    mean = total / np.maximum(chosen, 1)
-    rows = np.arange(count)
-    if len(rows) > MOST_CLASSES:
-        rows = np.lexsort((mean, chosen == 0))[:MOST_CLASSES]
-    return [
-        [
-            shorten(result.classes[row]),
-            f"{chosen[row]:,}",
-            f"{offered[row]:,}",
-            percent(float(mean[row])) if chosen[row] else "–",
-            percent(float(smallest[row])) if chosen[row] else "–",
-        ]
-        for row in rows
-    ]
+# -------------------------------------------------------------------- annotators
 
 
 def _annotators(result: Labeling) -> list[list[str]]:

@@ -8,6 +8,7 @@ from typing import Any
 from fspll._common.words import counted
 from fspll.labeling.reasons import Undecided
 from fspll.labeling.result import Labeling
+from fspll.labeling.wording import sample_name
 
 # In the order in which they are worth reading: what they are called, in the summary and as a
 # heading, and what can be done.
@@ -80,7 +81,7 @@ def _reasons(result: Labeling, ones: list[Undecided]) -> list[dict[str, Any]]:
     """Return the reasons, the most frequent first, with the names of their samples."""
     samples: dict[str, list[str]] = defaultdict(list)
     for one in ones:
-        samples[one.reason].append(result.names[one.index])
+        samples[one.reason].append(sample_name(result, one.index))
     order = sorted(samples, key=lambda reason: -len(samples[reason]))
     return [
         {"sentence": reason[:1].upper() + reason[1:], "names": samples[reason]} for reason in order
