@@ -2,9 +2,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+MINUTES ?= 1
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help setup demo test check format architecture clean
+.PHONY: help setup demo test check fuzz format architecture clean
 
 help:  ## Show the targets.
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -21,13 +22,17 @@ $(INSTALLED): pyproject.toml constraints.txt
 demo: $(INSTALLED)  ## Solve few-shot tasks with ambiguous labels on drawn characters.
 	$(BIN)/fspll demo
 
+# One process per core, with one thread each: more threads would only wait for each other.
 test: $(INSTALLED)  ## Run the test suite.
-	$(BIN)/python -m pytest -q
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n logical
 
 check: $(INSTALLED)  ## Lint, formatting and types.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+fuzz: $(INSTALLED)  ## Damage files for every reader: make fuzz MINUTES=10.
+	$(BIN)/python benchmarks/fuzz.py --minutes $(MINUTES)
 
 format: $(INSTALLED)  ## Apply formatting and safe lint fixes.
 	$(BIN)/ruff check --fix .
