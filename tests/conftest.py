@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+# Tests in several processes have it set; the console would keep that width, whatever a test says.
+os.environ.pop("COLUMNS", None)
+
 
 def _real_data_folders() -> list[Path]:
     """``$FSPLL_DATA`` first, then a ``shared/data`` folder beside the checkout."""

@@ -232,7 +232,7 @@ def test_the_encoder(outside):
     flags = load_images("flags", "test")
     truth = np.array(flags.class_names)[flags.labels[:99]]
     assert np.mean(truth == [row["label"] for row in labels]) > 0.9
-    name, label, *_ = output(outside, "predict", "result/model.fspll").split("\t")
+    name, label, *_ = output(outside, "predict", "result/model.fspll").splitlines()[-1].split("\t")
     assert (name, label) == ("photos/99.png", flags.class_names[flags.labels[99]])
     assert "thumbnails" in (outside.work / "result" / "report.html").read_text(encoding="utf-8")
 
@@ -253,7 +253,7 @@ def test_the_rectifier(outside):
     assert np.mean(truth == [row["label"] for row in labels]) > 0.9
     plain = table(outside.work / "result" / "labels.csv")
     assert [row["confidence"] for row in labels] != [row["confidence"] for row in plain]
-    _, label, *_ = output(outside, "predict", "soft/model.fspll").split("\t")
+    _, label, *_ = output(outside, "predict", "soft/model.fspll").splitlines()[-1].split("\t")
     assert label == flags.class_names[flags.labels[99]]
     # Its confidences are not called probabilities, since it does not say that they are.
     assert "mean score of the labels" in output(outside, "label", "soft-means")

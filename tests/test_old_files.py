@@ -21,8 +21,10 @@ INPUTS = np.load(FOLDER / "inputs.npz")
 )
 def test_they_predict_the_same(name, tmp_path):
     expected, queries = EXPECTED[name], INPUTS["Q"]
+    exactly = {"rtol": 1e-7, "atol": 1e-12}
     if "float32" in name:
         queries = queries.astype(np.float32)
+        exactly["rtol"] = 1e-4  # processors differ in the last digits of single precision
     clf = FsPLLClassifier.load(FOLDER / f"{name}.fspll")
     for _ in range(2):  # as read, and once more after being written by today's code
         assert isinstance(clf.rectifier_, Rectifier)
@@ -30,8 +32,8 @@ def test_they_predict_the_same(name, tmp_path):
         confidence = clf.confidence_
         if "many" in name:
             confidence = confidence.toarray()
-        np.testing.assert_allclose(confidence, expected["confidence"], atol=1e-12)
+        np.testing.assert_allclose(confidence, expected["confidence"], **exactly)
         assert clf.predict(queries).tolist() == expected["predicted"]
-        np.testing.assert_allclose(clf.predict_proba(queries), expected["proba"], atol=1e-12)
+        np.testing.assert_allclose(clf.predict_proba(queries), expected["proba"], **exactly)
         clf.save(tmp_path / "again.fspll")
         clf = FsPLLClassifier.load(tmp_path / "again.fspll")
