@@ -268,3 +268,45 @@ def test_a_review_list_without_questions_can_be_given_again(run, tmp_path):
     assert run(*given)[0] == 0
     assert rows(out / "review.csv") == []
     assert run(*given, "--answers", out / "review.csv")[0] == 0
+
+
+def test_discarded_samples_are_left_out_until_the_discard_is_taken_back(run, tmp_path, given):
+    out = tmp_path / "out"
+    answers = tmp_path / "mine.csv"
+    answers.write_text(
+        "sample,answer,time,answered_by,discarded\n"
+        "s0,b,2026-01-02T03:04:05Z,Ada,\n"
+        "s3,,2026-01-02T03:05:00Z,Ada,yes\n"
+    )
+    code, shown, complaints = run(*given, "--answers", answers)
+    assert code == 0
+    assert "5 samples" in shown
+    assert "1 answered by a person" in shown
+    assert "1 sample that a person discarded was left out: 's3'" in complaints
+    assert "s3" not in labels(out)
+    kept = {row["sample"]: row for row in rows(out / "answers.csv")}
+    assert kept["s0"]["time"] == "2026-01-02T03:04:05Z"
+    assert kept["s0"]["answered_by"] == "Ada"
+    assert (kept["s3"]["answer"], kept["s3"]["discarded"]) == ("", "yes")
+    # The folder remembers both, however often the command runs.
+    assert "5 samples" in run(*given)[1]
+    assert {row["sample"] for row in rows(out / "answers.csv")} == {"s0", "s3"}
+    with_discard = (out / "answers.csv").read_text()
+    (out / "answers.csv").write_text(with_discard.replace(",yes", ","))
+    assert "6 samples" in run(*given)[1]
+
+
+def test_an_answer_for_a_discarded_sample_is_refused(run, tmp_path, given):
+    answers = tmp_path / "mine.csv"
+    answers.write_text("sample,answer,discarded\ns0,b,yes\n")
+    code, _, complaints = run(*given, "--answers", answers)
+    assert code == 2
+    assert "the sample is discarded, yet has the answer 'b'; keep one of the two" in complaints
+
+
+def test_all_samples_discarded(run, tmp_path, given):
+    answers = tmp_path / "mine.csv"
+    answers.write_text("sample,answer,discarded\n" + "".join(f"s{i},,yes\n" for i in range(6)))
+    code, _, complaints = run(*given, "--answers", answers)
+    assert code == 2
+    assert "all samples are discarded; take some of the discards back" in complaints

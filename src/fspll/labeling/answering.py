@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -92,7 +92,20 @@ class Followed:
     @property
     def labels(self) -> dict[str, Any]:
         """The answers by sample."""
-        return {name: one.label for name, one in self.given.items()}
+        return {name: one.label for name, one in self.given.items() if not one.discarded}
+
+    @property
+    def discarded(self) -> dict[str, Answer]:
+        """The samples that are to be left out."""
+        return {name: one for name, one in self.given.items() if one.discarded}
+
+    def records(self, names: Sequence[str], contents: Sequence[str]) -> tuple[Answer, ...]:
+        """Return the answers by the names and contents that their samples have now."""
+        content_of = dict(zip(names, contents, strict=True))
+        return tuple(
+            replace(one, sample=name, content=content_of.get(name) or one.content)
+            for name, one in self.given.items()
+        )
 
     def leave_out(self, names: Sequence[str]) -> None:
         """Put the answers for all other samples, which could not be read, aside."""
@@ -105,10 +118,16 @@ class Followed:
         """Say which answers were found in other places than before, and which were not."""
         notes = []
         for source, names in self.used.items():
-            count = sum(name in self.given for name in names)
+            count = sum(name in self.given and not self.given[name].discarded for name in names)
             if count:
                 verb = "is" if count == 1 else "are"
                 notes.append(f"{counted(count, 'answer')} of {source} {verb} used as well")
+        if self.discarded:
+            left_out = listed([*map(repr, self.discarded)], _SHOWN)
+            count, verb = len(self.discarded), "was" if len(self.discarded) == 1 else "were"
+            notes.append(
+                f"{counted(count, 'sample')} that a person discarded {verb} left out: {left_out}"
+            )
         moved = [f"{old!r} is {new!r} now" for old, new in self.moved.items() if new in self.given]
         if moved:
             whose = "its sample" if len(moved) == 1 else "their samples"
@@ -147,7 +166,7 @@ def follow_answers(
     for source in sources:
         found = find_samples([(one.sample, one.content) for one in source.records], names, contents)
         for one, name in zip(source.records, found, strict=True):
-            if name is None and (source.kept or one.content):
+            if name is None and (source.kept or one.content or one.discarded):
                 followed.absent[one.sample, one.content] = one
                 continue
             # A name of the user's own that does not exist is left for `apply_answers` to refuse.

@@ -12,7 +12,7 @@ from typing import TypeVar
 from fspll._common.errors import DataError, InputError
 from fspll._common.locks import LOCK
 from fspll._common.tensorfiles import format_of
-from fspll.annotations.answers import CONTENT, Answers, read_answers
+from fspll.annotations.answers import COLUMNS, CONTENT, Answers, read_answers
 from fspll.labeling.audit import Audit, read_audit
 
 LABELS, REVIEW, ANSWERS, ANNOTATORS, AUDIT, SURE, MODEL, REPORT = (
@@ -35,7 +35,6 @@ LABEL_COLUMNS = (
     "candidates",
     "outside",
 )
-ANSWER_COLUMNS = ("sample", "answer", CONTENT)
 AUDIT_COLUMNS = ("sample", "label", "answer")  # then ``file`` or ``text``, and the content
 SURE_COLUMNS = ("sample", "label", "confidence")
 ANNOTATOR_COLUMNS = ("annotator", "judgments", "agreed", "agreement")
@@ -54,7 +53,7 @@ REVIEW_COLUMNS = (
 _BEGINNINGS = {
     LABELS: LABEL_COLUMNS[:-1],
     REVIEW: REVIEW_COLUMNS[:-1],
-    ANSWERS: ANSWER_COLUMNS[:-1],
+    ANSWERS: COLUMNS[:-1],
     ANNOTATORS: ANNOTATOR_COLUMNS,
     AUDIT: AUDIT_COLUMNS,
     SURE: SURE_COLUMNS,

@@ -143,6 +143,13 @@ def label(
     renamed = annotations.renamed
     given = [one.renamed(renamed) for one in _sources(answers)]
     followed = follow_answers(given, annotations.names, contents)
+    records = followed.records(annotations.names, contents)
+    if followed.discarded:
+        rows = [row for row, name in enumerate(annotations.names) if name not in followed.discarded]
+        if not rows:
+            raise InputError("all samples are discarded; take some of the discards back")
+        annotations, located = annotations.take(np.array(rows)), located.take(np.array(rows))
+        contents = tuple(contents[row] for row in rows)
     drawn = Audit((), (), ()) if audited is None else audited.renamed(renamed)
     audited, gone = drawn.follow(annotations.names, contents)
     answers = followed.labels | audited.given
@@ -152,7 +159,7 @@ def label(
     if len(made.kept) < len(annotations):
         annotations = annotations.take(made.kept)
         contents = tuple(contents[row] for row in made.kept)
-        followed.leave_out(annotations.names)
+        followed.leave_out([*annotations.names, *followed.discarded])
         audited, gone = drawn.follow(annotations.names, contents)
         answers = followed.labels | audited.given
         observed, answered, notes = _observe(annotations, classes, answers, rule)
@@ -184,6 +191,7 @@ def label(
     found = replace(
         found,
         contents=contents,
+        records=tuple(one for one in records if one.sample in followed.given),
         absent=tuple(followed.absent.values()),
         absent_audit=gone or None,
         annotators=_annotators(annotations, classes, found.labels),

@@ -126,6 +126,9 @@ class Labeling:
     answered : bool ndarray of shape (n,)
     contents : tuple of str
         The hash of every sample's content, see :mod:`fspll.annotations.answers`.
+    records : tuple of Answer
+        The answers as they were given, with time and author where they are known, and the samples
+        that a person discarded, which are not among ``names``.
     absent : tuple of Answer
         Answers for samples that are not here: removed since, or left out as they cannot be read.
     absent_audit : Audit or None
@@ -181,6 +184,7 @@ class Labeling:
     understood: str = ""
     columns: tuple[tuple[str, tuple[str, ...]], ...] = ()
     contents: tuple[str, ...] = ()
+    records: tuple[Answer, ...] = ()
     absent: tuple[Answer, ...] = ()
     absent_audit: Audit | None = None
 

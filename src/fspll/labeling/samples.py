@@ -51,6 +51,18 @@ class Located:
     paths: list[Path] | None = None
     missing: dict[int, str] = field(default_factory=dict)
 
+    def take(self, rows: np.ndarray) -> Located:
+        """Return some of the samples."""
+        chosen = rows.tolist()
+        samples = self.samples
+        return Located(
+            samples[rows] if isinstance(samples, np.ndarray) else [samples[i] for i in chosen],
+            [self.keys[i] for i in chosen],
+            self.encoder,
+            None if self.paths is None else [self.paths[i] for i in chosen],
+            {row: self.missing[i] for row, i in enumerate(chosen) if i in self.missing},
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Prepared:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial, reduce
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 
 from fspll._common.locks import lock_folder
 from fspll._common.tensorfiles import format_of
-from fspll.annotations.answers import CONTENT, Answer
+from fspll.annotations.answers import CONTENT, Answer, answer_table
 from fspll.annotations.workbooks import write_workbook
 from fspll.annotations.writing import join_candidates, write_table
 from fspll.classifier import FsPLLClassifier
@@ -23,7 +24,6 @@ from fspll.labeling.columns import own_columns, text_column
 from fspll.labeling.folder import (
     ANNOTATOR_COLUMNS,
     ANNOTATORS,
-    ANSWER_COLUMNS,
     ANSWERS,
     AUDIT,
     AUDIT_COLUMNS,
@@ -81,8 +81,7 @@ def save(
         if audit:
             write(folder / AUDIT, *_audit_table(labeling, audit))
         if answers:
-            cells = [(one.sample, one.label, one.content) for one in answers]
-            write(folder / ANSWERS, ANSWER_COLUMNS, cells)
+            write(folder / ANSWERS, *answer_table(answers))
         labeling.classifier.save(folder / MODEL)
         write(folder / LABELS, *_label_table(labeling))
         write(folder / REVIEW, *_review_table(labeling))
@@ -110,16 +109,21 @@ def _answers_of(labeling: Labeling, folder: Path, encoding: str | None) -> tuple
         kept_answers(folder, encoding=encoding), labeling.names, list(content_of.values())
     )
     audited = set() if labeling.audit is None else set(labeling.audit.given)
-    answers = [Answer(*one, content_of[one[0]]) for one in labeling.answers.items()]
-    known = {(one.sample, one.content) for one in labeling.absent}
+    record_of = {one.sample: one for one in labeling.records if not one.discarded}
+    answers = [
+        replace(record_of.get(name, Answer(name, label)), label=label, content=content_of[name])
+        for name, label in labeling.answers.items()
+        if name not in audited
+    ]
+    discarded = [one for one in labeling.records if one.discarded]
+    known = {(one.sample, one.content) for one in (*labeling.absent, *discarded)}
     unknown = [
-        Answer(name, one.label, content_of[name] or one.content)
+        replace(one, sample=name, content=content_of[name] or one.content)
         for name, one in followed.given.items()
         if name not in labeling.answers
     ]
     unknown += [one for key, one in followed.absent.items() if key not in known]
-    here = [one for one in answers if one.sample not in audited]
-    return [*here, *labeling.absent, *unknown], len(unknown)
+    return [*answers, *discarded, *labeling.absent, *unknown], len(unknown)
 
 
 def _audit_of(labeling: Labeling, folder: Path, encoding: str | None) -> Audit | None:
