@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +25,6 @@ from fspll.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from fspll.annotations.answers import Answers
-    from fspll.labeling.audit import Audit
     from fspll.labeling.result import Labeling
 
 _SHOWN = 5
@@ -114,11 +110,9 @@ def label(
     # Heavy imports wait until the command runs, so that `fspll --help` is quick.
     from fspll._common.files import check_no_input
     from fspll._common.locks import lock_folder
-    from fspll.annotations.reading import read_annotations
     from fspll.annotations.workbooks import load_openpyxl
     from fspll.labeling.folder import REPORT, check_folder, check_not_replaced
-    from fspll.labeling.pipeline import label as find_labels
-    from fspll.labeling.saving import save
+    from fspll.labeling.run import Run, gather_answers, gather_audit
 
     if sure is not None:
         check_level("sure", sure)
@@ -132,56 +126,49 @@ def label(
             "give one of --images, --features, --features-columns and --text: samples are one of "
             "these"
         )
-    read = read_annotations(
+    run = Run(
         file,
-        format=format_,
-        candidates=candidates or None,
-        sample=sample,
-        annotator=annotator,
-        text=text,
-        file=picture,
-        delimiter=delimiter,
-        combine=combine,
-        features=features,
-        encoding=encoding,
-        unlabeled=unlabeled,
-        sheet=sheet,
-        features_columns=features_columns,
-        marks=marks,
-        excluded=excluded,
-        merge_similar=merge_similar,
-        rename=rename,
-        alternatives=alternatives,
-    )
-    out.print(read.summary, soft_wrap=True, markup=False)
-    with lock_folder(folder):  # from the answers that are read to those that are written
-        answered = gather_answers(answers, folder, encoding, forget=forget_answers)
-        audited = gather_audit(audit_answers, folder, encoding, forget=forget_answers)
-        result = find_labels(
-            read,
+        reading=_given(
+            format=format_,
+            candidates=candidates or None,
+            sample=sample,
+            annotator=annotator,
+            text=text,
+            file=picture,
+            delimiter=delimiter,
+            combine=combine,
+            features=features,
+            encoding=encoding,
+            unlabeled=unlabeled,
+            sheet=sheet,
+            features_columns=features_columns,
+            marks=marks,
+            excluded=excluded,
+            merge_similar=merge_similar,
+            rename=rename,
+            alternatives=alternatives,
+        ),
+        labeling=_given(
             encoder=encoder,
             images=images,
             rectifier=rectifier,
             method=method,
-            answers=answered,
-            audit=audit,
-            audited=audited,
             outside=outside,
             skip_bad=skip_bad,
             standardize=standardize,
             class_balance=balanced,
             cache=cache,
             device=device,
-        )
-        unknown = save(
-            result,
-            folder,
-            overwrite=overwrite,
-            sure=sure,
-            forget_answers=forget_answers,
-            encoding=encoding,
-            excel=excel,
-        )
+        ),
+        saving=_given(sure=sure, excel=excel),
+    )
+    read = run.read()
+    out.print(read.summary, soft_wrap=True, markup=False)
+    with lock_folder(folder):  # from the answers that are read to those that are written
+        answered = gather_answers(answers, folder, encoding, forget=forget_answers)
+        audited = gather_audit(audit_answers, folder, encoding, forget=forget_answers)
+        result = run.label(read, answers=answered, audited=audited, audit=audit)
+        unknown = run.save(result, folder, overwrite=overwrite, forget_answers=forget_answers)
     if xlsx is not None:
         result.to_xlsx(xlsx)
     _show(result, folder, unknown, context.command, sure)
@@ -189,32 +176,9 @@ def label(
         _open(folder / REPORT)
 
 
-def gather_answers(
-    paths: list[Path], folder: Path, encoding: str | None, *, forget: bool
-) -> list[Answers]:
-    """Read answers; those in the folder of the results count as well, unless to be forgotten."""
-    from fspll.annotations.answers import read_answers
-    from fspll.labeling.folder import NAMES, kept_answers, read_filled
-
-    found = [] if forget else kept_answers(folder, encoding=encoding, given=paths)
-    for path in paths:
-        # The folder's own review list may have no questions left when the command is run again.
-        own = path.name in NAMES and path.parent.resolve() == folder.resolve()
-        read = read_filled(partial(read_answers, path, kept=own), encoding)
-        found.append(replace(read, kept=False))  # named by the user, who need not be told of it
-    return found
-
-
-def gather_audit(
-    path: Path | None, folder: Path, encoding: str | None, *, forget: bool
-) -> Audit | None:
-    """Read the audit of a file, or else that of an earlier result in the folder."""
-    from fspll.labeling.audit import read_audit
-    from fspll.labeling.folder import kept_audit, read_filled
-
-    if path is not None:
-        return read_filled(partial(read_audit, path), encoding)
-    return None if forget else kept_audit(folder, encoding=encoding)
+def _given(**options: Any) -> dict[str, Any]:
+    """Return the options that have a value."""
+    return {name: value for name, value in options.items() if value is not None}
 
 
 # -------------------------------------------------------------------- what a person reads

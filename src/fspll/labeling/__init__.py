@@ -1,13 +1,6 @@
 """A user's own ambiguous labels in; clean labels, a classifier and a review list out."""
 
-from fspll.labeling.audit import Audit, read_audit
-from fspll.labeling.auditing import draw_audit
-from fspll.labeling.baseline_model import BaselineModel
-from fspll.labeling.pipeline import label
-from fspll.labeling.reasons import Undecided
-from fspll.labeling.result import Annotator, Labeling, Rounds
-from fspll.labeling.review import Question
-from fspll.labeling.saving import load_model
+from fspll._common.lazy import lazy_names
 
 __all__ = [
     "Annotator",
@@ -16,9 +9,26 @@ __all__ = [
     "Labeling",
     "Question",
     "Rounds",
+    "Run",
     "Undecided",
     "draw_audit",
     "label",
     "load_model",
     "read_audit",
 ]
+
+# Imported when first used: the review page starts before PyTorch is there.
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "audit": "Audit read_audit",
+        "auditing": "draw_audit",
+        "baseline_model": "BaselineModel",
+        "pipeline": "label",
+        "reasons": "Undecided",
+        "result": "Annotator Labeling Rounds",
+        "review": "Question",
+        "run": "Run",
+        "saving": "load_model",
+    },
+)

@@ -15,7 +15,7 @@ from fspll._common.tensorfiles import format_of
 from fspll.annotations.answers import COLUMNS, CONTENT, Answers, read_answers
 from fspll.labeling.audit import Audit, read_audit
 
-LABELS, REVIEW, ANSWERS, ANNOTATORS, AUDIT, SURE, MODEL, REPORT = (
+LABELS, REVIEW, ANSWERS, ANNOTATORS, AUDIT, SURE, MODEL, REPORT, RUN, LOG = (
     "labels.csv",
     "review.csv",
     "answers.csv",
@@ -24,8 +24,10 @@ LABELS, REVIEW, ANSWERS, ANNOTATORS, AUDIT, SURE, MODEL, REPORT = (
     "sure.csv",
     "model.fspll",
     "report.html",
+    "run.json",
+    "answers.log",
 )
-NAMES = (LABELS, REVIEW, ANSWERS, ANNOTATORS, AUDIT, SURE, MODEL, REPORT)
+NAMES = (LABELS, REVIEW, ANSWERS, ANNOTATORS, AUDIT, SURE, MODEL, REPORT, RUN, LOG)
 LABEL_COLUMNS = (
     "sample",
     "label",
@@ -100,8 +102,18 @@ def _is_own(path: Path) -> bool:
         return True
     if path.name == MODEL:
         return path.is_file() and format_of(path) is not None
+    if path.name in (RUN, LOG):
+        return _begins(path, b"{") or path.stat().st_size == 0
     beginning = _BEGINNINGS.get(path.name)
     return beginning is not None and _header(path)[: len(beginning)] == beginning
+
+
+def _begins(path: Path, first: bytes) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(first)) == first
+    except OSError:
+        return False
 
 
 def _header(path: Path) -> tuple[str, ...]:

@@ -33,6 +33,7 @@ from fspll.labeling.folder import (
     REPORT,
     REVIEW,
     REVIEW_COLUMNS,
+    RUN,
     SURE,
     SURE_COLUMNS,
     check_folder,
@@ -41,6 +42,7 @@ from fspll.labeling.folder import (
 )
 from fspll.labeling.report.page import write_report
 from fspll.labeling.result import Labeling
+from fspll.labeling.run import Run
 
 
 def save(
@@ -53,6 +55,7 @@ def save(
     forget_answers: bool = False,
     encoding: str | None = None,
     excel: bool = False,
+    run: Run | None = None,
 ) -> int:
     """Write everything a result consists of, each file whole; see :meth:`Labeling.save`.
 
@@ -62,6 +65,8 @@ def save(
         As of :meth:`Labeling.save`.
     encoding : str, optional
         Of answers in the folder that are not UTF-8.
+    run : Run, optional
+        How the result was made, which the folder then says, so that the review page can go on.
 
     Returns
     -------
@@ -93,6 +98,10 @@ def save(
             (folder / SURE).unlink(missing_ok=True)  # of an earlier result
         else:
             write(folder / SURE, SURE_COLUMNS, _sure_rows(labeling, rows))
+        if run is None:
+            (folder / RUN).unlink(missing_ok=True)  # of an earlier result
+        else:
+            run.write(folder)
         if report:
             write_report(labeling, folder / REPORT)
     return unknown
