@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 from fspll._common.errors import FsPLLError
 from fspll._common.version import __version__
 from fspll._common.words import printable
+from fspll.cli import app as app_command
 from fspll.cli import (
     cache,
     data,
@@ -60,6 +61,7 @@ app.command("label")(label.label)
 app.command("predict")(predict.predict)
 app.command("diagnose")(diagnose.diagnose)
 app.command("cache")(cache.cache)
+app.command("app")(app_command.app)
 app.command("models")(models.models)
 app.command("reproduce")(reproduce.reproduce)
 

@@ -35,15 +35,21 @@ def thumbnail(path: Path, side: int = SIDE) -> Thumbnail | None:
     Drawings with few tones are smaller as PNG and photos as JPEG: the smaller one is taken.
     Nothing of the file but its pixels gets into the copy: no place, no camera, no comment.
     """
-    from PIL import Image
-
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the encoder has read it already, and warned then
-            with open_picture(path, str(path), min_side=2 * side) as opened:
-                image = _in_eight_bits(opened)
+        data, kind, width, height = small_copy(path, side)
     except DataError:  # a report can do without a picture
         return None
+    return Thumbnail(data_uri(data, kind), width, height)
+
+
+def small_copy(path: Path, side: int) -> tuple[bytes, str, int, int]:
+    """Return a copy of a picture as a file: its bytes, "png" or "jpeg", its width and height."""
+    from PIL import Image
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the encoder has read it already, and warned then
+        with open_picture(path, str(path), min_side=2 * side) as opened:
+            image = _in_eight_bits(opened)
     image.thumbnail((side, side), Image.Resampling.LANCZOS)
     written = []
     for kind, options in (("png", {"optimize": True}), ("jpeg", {"quality": _QUALITY})):
@@ -51,7 +57,7 @@ def thumbnail(path: Path, side: int = SIDE) -> Thumbnail | None:
         image.save(file, format=kind, **options)
         written.append((len(file.getvalue()), kind, file.getvalue()))
     _, kind, data = min(written)
-    return Thumbnail(data_uri(data, kind), image.width, image.height)
+    return data, kind, image.width, image.height
 
 
 def _in_eight_bits(image):  # type: ignore[no-untyped-def]
