@@ -64,12 +64,15 @@ def serve(
 
 def _listen(host: str, port: int) -> socket.socket:
     """Return a socket that listens, or say in one sentence why there is none."""
+    made = None
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         made = socket.socket(family, socket.SOCK_STREAM)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind((host, port))
     except OSError as error:
+        if made is not None:
+            made.close()
         raise InputError(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
     return made
 

@@ -9,6 +9,8 @@ Shapes: n samples.
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -31,6 +33,7 @@ from fspll.labeling.folder import LABELS
 from fspll.labeling.run import Run, gather_answers, gather_audit
 
 READING, LABELING, READY, FAILED, CLOSED = "reading", "labeling", "ready", "failed", "closed"
+_LATER = 5  # the priority of fits, lower than that of requests
 MOST_CLASSES = 2000  # that a page offers as other labels
 AT_MOST = 200  # questions of a queue that a page gets at once
 
@@ -84,6 +87,8 @@ class Session:
             self._thread.join(timeout=10)
 
     def _work(self) -> None:
+        if sys.platform == "linux":  # where threads have priorities: requests come first
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _LATER)
         with ExitStack() as stack:
             try:
                 stack.enter_context(lock_folder(self.folder))
