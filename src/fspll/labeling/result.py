@@ -138,6 +138,8 @@ class Labeling:
         Samples that were left out.
     pictures : tuple of Path or None
         The file of every sample, where samples are pictures.
+    files : tuple of str or None
+        The pictures as the file of labels writes them: paths, or addresses of Label Studio.
     texts : tuple of str or None
         The text of every sample, where samples are texts.
     observed : Observed or None
@@ -183,6 +185,7 @@ class Labeling:
     contents: tuple[str, ...] = ()
     absent: tuple[Answer, ...] = ()
     absent_audit: Audit | None = None
+    files: tuple[str, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.names)
