@@ -91,6 +91,11 @@ class Window(threading.Thread):
         return response.json() if response.status_code == 200 else None
 
 
+def milliseconds(times: np.ndarray) -> list[int]:
+    """Return the median and the 99th percentile."""
+    return [round(1000 * float(np.quantile(times, q))) for q in (0.5, 0.99)]
+
+
 def until_settled(home: str, seconds: float = 600.0) -> float:
     """Wait until the model has followed all answers; return the seconds that took."""
     start = time.monotonic()
@@ -147,8 +152,8 @@ def measure(folder: Path, n: int, n_windows: int, seconds: float) -> dict[str, o
             "answer_alone_ms": round(1000 * alone, 1),
             "follows_s": round(follow, 2),
             "answers": sum(window.answered for window in windows),
-            "answer_ms": [round(1000 * float(np.quantile(times["answer"], q))) for q in (0.5, 0.99)],
-            "sample_ms": [round(1000 * float(np.quantile(times["sample"], q))) for q in (0.5, 0.99)],
+            "answer_ms": milliseconds(times["answer"]),
+            "sample_ms": milliseconds(times["sample"]),
             "memory_mb": [round(before), round(memory(server.pid))],
             "errors": [error for window in windows for error in window.errors][:5],
             "n_errors": sum(len(window.errors) for window in windows),

@@ -364,6 +364,10 @@ TABLE = {
         "ftp://127.0.0.1/images_background.zip is not fetched because only https:// addresses "
         "are; use one",
     ),
+    "tasks for Label Studio in a table": (
+        ["label", "labels.csv", "--out", "{folder}/out", "--to-label-studio", "tasks.csv"],
+        "Label Studio takes tasks as JSON; let the name of tasks.csv end in .json",
+    ),
 }
 
 LIBRARY = {name: case for name, case in TABLE.items() if callable(case[0])}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -102,6 +103,9 @@ def label(
     xlsx: Path | None = typer.Option(
         None, help="Write the labels to a spreadsheet as well, e.g. labels.xlsx."
     ),
+    to_label_studio: Path | None = typer.Option(
+        None, help="Write tasks with predictions for Label Studio as well, e.g. tasks.json."
+    ),
     open_report: bool = typer.Option(False, "--open", help="Open the report in a browser."),
     cache: bool = typer.Option(True, help="Keep encoded samples for the next run."),
     device: str = typer.Option("auto", help="Where to compute: auto, cpu, cuda, mps."),
@@ -112,14 +116,18 @@ def label(
     from fspll._common.locks import lock_folder
     from fspll.annotations.workbooks import load_openpyxl
     from fspll.labeling.folder import REPORT, check_folder, check_not_replaced
+    from fspll.labeling.label_studio.tasks import check_target
     from fspll.labeling.run import Run, gather_answers, gather_audit
 
     if sure is not None:
         check_level("sure", sure)
     check_folder(folder, overwrite=overwrite)  # before the work, not after it
+    inputs = [one for one in (file, features, alternatives, rename, *answers) if one]
     if xlsx is not None:
         load_openpyxl("--xlsx")
-        check_no_input(xlsx, [one for one in (file, features, alternatives, rename) if one])
+        check_no_input(xlsx, inputs)
+    if to_label_studio is not None:
+        check_target(to_label_studio, inputs)
     check_not_replaced(folder, (file, features, alternatives))
     if sum(one is not None for one in (images, features, features_columns, text)) > 1:
         raise InputError(
@@ -172,6 +180,8 @@ def label(
     if xlsx is not None:
         result.to_xlsx(xlsx)
     _show(result, folder, unknown, context.command, sure)
+    if to_label_studio is not None:
+        _write_tasks(result, to_label_studio)
     if open_report:
         _open(folder / REPORT)
 
@@ -242,6 +252,29 @@ def _show(result: Labeling, folder: Path, unknown: int, command: Any, sure: floa
         out.print(
             f"audit.csv has {counted(waiting, 'label')} to check, drawn at random: write the true "
             "labels into its column 'answer', from the top, and run the command again",
+            soft_wrap=True,
+        )
+
+
+def _write_tasks(result: Labeling, path: Path) -> None:
+    """Write tasks for Label Studio, and say how it takes them."""
+    from fspll.labeling.label_studio.tasks import local_storage, write_tasks
+
+    config = write_tasks(result, path)
+    out.print(
+        f"{escape(str(path))} has {counted(len(result), 'task')} for Label Studio, the least sure "
+        f"first: make a project there, paste {escape(str(config))} into its Labeling Interface "
+        "(Settings), then Import the tasks",
+        soft_wrap=True,
+    )
+    storage = local_storage(result)
+    if storage is not None:
+        root, folder = (escape(shlex.quote(str(one))) for one in storage)
+        out.print(
+            "So that it shows your pictures, start it with "
+            "LABEL_STUDIO_LOCAL_FILES_SERVING_ENABLED=true "
+            f"LABEL_STUDIO_LOCAL_FILES_DOCUMENT_ROOT={root} and add the local storage {folder} to "
+            "the project (Settings, Cloud Storage)",
             soft_wrap=True,
         )
 

@@ -13,6 +13,7 @@ from fspll._common.errors import DataError, InputError
 from fspll._common.pictures import has_picture_suffix
 from fspll._common.reading import read_file
 from fspll._common.words import counted, printable
+from fspll.annotations.addresses import without_prefix_note
 from fspll.annotations.collecting import Options
 from fspll.annotations.grid import describe
 from fspll.annotations.opening import TABLES, find_format, open_table
@@ -81,6 +82,8 @@ def read_new_table(
                 f"{counted(len(missing), 'picture')} of {path.name} cannot be found, the first in "
                 f"{grid.where[row]}: {found.files[row]} {reason}"
             )
+        renamed = without_prefix_note(found.files, [path.name for path in paths])
+        said += [renamed] if renamed else []
         samples, modality = paths, "image"
     else:
         raise InputError(

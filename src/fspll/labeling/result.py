@@ -141,6 +141,8 @@ class Labeling:
         Samples that were left out.
     pictures : tuple of Path or None
         The file of every sample, where samples are pictures.
+    files : tuple of str or None
+        The pictures as the file of labels writes them: paths, or addresses of Label Studio.
     texts : tuple of str or None
         The text of every sample, where samples are texts.
     observed : Observed or None
@@ -187,6 +189,7 @@ class Labeling:
     records: tuple[Answer, ...] = ()
     absent: tuple[Answer, ...] = ()
     absent_audit: Audit | None = None
+    files: tuple[str, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.names)
