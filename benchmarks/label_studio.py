@@ -46,7 +46,7 @@ from fspll._common.errors import FsPLLError
 from fspll.annotations import read_annotations, read_answers
 from fspll.candidates import corrupt
 from fspll.datasets import load_glyphs
-from fspll.labeling import Labeling
+from fspll.labeling import Labeling, Run
 from fspll.labeling.label_studio import (
     AnnotationLog,
     SampleIndex,
@@ -65,8 +65,8 @@ ALL = {
 }
 
 
-def make(folder: Path) -> Labeling:
-    """Draw pictures with names that Label Studio changes, label them, and save the result."""
+def make(folder: Path, *, save: bool = True) -> Labeling:
+    """Draw pictures with names that Label Studio changes, and label them."""
     pictures = folder / "pictures"
     pictures.mkdir(parents=True, exist_ok=True)
     drawn = load_glyphs(12, 3, split="test")
@@ -78,10 +78,10 @@ def make(folder: Path) -> Labeling:
         Image.fromarray(drawn.images[row]).resize((224, 224)).save(pictures / name)
         lines.append(f"{name},{'|'.join(sets.names(number))}")
     (folder / "labels.csv").write_text("\n".join(lines), encoding="utf-8")
-    found = label(
-        read_annotations(folder / "labels.csv"), images=pictures, encoder="omniglot-conv4"
-    )
-    found.save(folder / "result")
+    run = Run(folder / "labels.csv", labeling={"images": pictures, "encoder": "omniglot-conv4"})
+    found = run.label(run.read())
+    if save:
+        run.save(found, folder / "result")
     return found
 
 
@@ -295,7 +295,7 @@ def main() -> None:
     parser.add_argument("--answers", type=Path, help="the file to which the app writes answers")
     parser.add_argument("--make-only", action="store_true", help="draw and label, no more")
     options = parser.parse_args()
-    result = make(options.folder)
+    result = make(options.folder, save=not options.backend)  # which an app holds
     if options.make_only:
         return
     studio = LabelStudio(options.server, options.token)
