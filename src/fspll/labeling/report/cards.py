@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fspll.labeling.ranking import likeliest_first
-from fspll.labeling.report.thumbnails import Thumbnail, thumbnail
+from fspll.labeling.report.gallery import Gallery
 from fspll.labeling.result import Labeling
 
 MOST_CARDS = 300
@@ -20,12 +19,13 @@ class Sample(NamedTuple):
 
     Attributes
     ----------
+    row : int
     name : str
     candidates : list of (label, probability)
         The chosen one first, then the likeliest.
     is_picture : bool
-    picture : Thumbnail or None
-        None also where the file cannot be read.
+    has_copy : bool
+        Whether the page holds a copy of the picture; not where the file cannot be read.
     text : str or None
     remark : str
         Why it needs a look, or that it had one.
@@ -33,10 +33,11 @@ class Sample(NamedTuple):
         Whether it needs a look.
     """
 
+    row: int
     name: str
     candidates: list[tuple[Any, float]]
     is_picture: bool
-    picture: Thumbnail | None
+    has_copy: bool
     text: str | None
     remark: str
     is_open: bool
@@ -49,27 +50,28 @@ def least_sure(result: Labeling, most: int = MOST_CARDS) -> list[int]:
     return sorted(order, key=lambda row: row not in against)[:most]
 
 
-def show_samples(
-    result: Labeling, rows: Sequence[int], pictures: Sequence[Path] | None
-) -> list[Sample]:
-    """Return what a page shows of some samples; ``pictures`` are the files of all."""
+def show_samples(result: Labeling, rows: Iterable[int], gallery: Gallery) -> list[Sample]:
+    """Return what a page shows of some samples, whose pictures are in the gallery."""
     reasons = {one.index: one.reason for one in result.undecided}
-    return [_sample(result, row, pictures, reasons.get(row)) for row in rows]
+    return [_sample(result, row, gallery, reasons.get(row)) for row in rows]
 
 
-def _sample(
-    result: Labeling, row: int, pictures: Sequence[Path] | None, reason: str | None
-) -> Sample:
+def shown_text(result: Labeling, row: int) -> str | None:
+    """Return the text of a sample, where that says more than its name."""
+    if result.texts is None or result.texts[row] == result.names[row]:
+        return None
+    return result.texts[row]
+
+
+def _sample(result: Labeling, row: int, gallery: Gallery, reason: str | None) -> Sample:
     answered = len(result.answered) and result.answered[row]
-    text = None
-    if pictures is None and result.texts is not None and result.texts[row] != result.names[row]:
-        text = result.texts[row]
     return Sample(
+        row=row,
         name=result.names[row],
         candidates=_likeliest(result, row),
-        is_picture=pictures is not None,
-        picture=None if pictures is None else thumbnail(pictures[row]),
-        text=text,
+        is_picture=gallery.has_pictures,
+        has_copy=row in gallery.held,
+        text=None if gallery.has_pictures else shown_text(result, row),
         remark="answered by a person" if answered else reason or "",
         is_open=reason is not None,
     )

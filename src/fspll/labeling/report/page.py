@@ -18,6 +18,7 @@ from fspll._common.words import counted, percent, shorten, spoken
 from fspll.labeling.reasons import SURE
 from fspll.labeling.report.cards import least_sure, show_samples
 from fspll.labeling.report.classes import CLASS_COLUMNS, show_classes
+from fspll.labeling.report.gallery import Gallery
 from fspll.labeling.report.map2d import draw_map
 from fspll.labeling.report.undecided import in_order, in_words, show_undecided
 from fspll.labeling.result import Labeling
@@ -54,6 +55,8 @@ def write_report(
     if pictures is not None and len(pictures) != len(result):
         raise InputError(f"{len(pictures)} pictures do not fit {len(result)} samples")
     with_samples = pictures is not None or result.texts is not None
+    gallery, least = Gallery(pictures), least_sure(result) if with_samples else []
+    gallery.add([one.index for one in result.review[:_QUESTIONS]] + least)
     sections = [
         ("ask", "What to ask a person first"),
         ("undecided", "What could not be decided, and why"),
@@ -81,16 +84,17 @@ def write_report(
         warnings=[one for one in (separation_warning(result), _warning(result)) if one],
         notes=result.notes,
         unreadable=result.unreadable,
-        questions=_questions(result, pictures),
+        questions=_questions(result, gallery),
         more_questions=[_question_line(result, one) for one in result.review[_QUESTIONS:]],
         after_answers=_after_answers(result),
-        undecided=show_undecided(result),
+        undecided=show_undecided(result, gallery),
         class_columns=list(CLASS_COLUMNS),
         classes=show_classes(result, MOST_CLASSES),
         annotators=_annotators(result),
         n_annotators=len(result.annotators),
-        map=draw_map(result),
-        cards=show_samples(result, least_sure(result), pictures) if with_samples else [],
+        map=draw_map(result, gallery),
+        samples=show_samples(result, least, gallery),
+        pictures=gallery.held,
     )
     with write_beside(path) as beside:
         # File names need not be text; what cannot be written becomes a question mark.
@@ -185,9 +189,9 @@ def _after_answers(result: Labeling) -> str:
     return then + "."
 
 
-def _questions(result: Labeling, pictures: Sequence[Path] | None) -> list[dict[str, Any]]:
+def _questions(result: Labeling, gallery: Gallery) -> list[dict[str, Any]]:
     asked = result.review[:_QUESTIONS]
-    samples = show_samples(result, [one.index for one in asked], pictures)
+    samples = show_samples(result, [one.index for one in asked], gallery)
     return [
         {"sample": sample, "gained": _gained(one), "reason": one.reason}
         for one, sample in zip(asked, samples, strict=True)
