@@ -168,7 +168,7 @@ def test_nothing_is_asked_of_the_web(found, tmp_path):
     allowed = {f"'sha256-{base64.b64encode(one).decode()}'" for one in digests}
     (given,) = re.findall(r"script-src ([^;]*);", policy)
     assert set(given.split()) == allowed
-    assert len(allowed) == 2
+    assert len(allowed) == 3
     assert not [a for _, a in page.elements if any(key.startswith("on") for key in a)]
 
 
@@ -181,7 +181,8 @@ def test_what_a_user_wrote_stays_text(tmp_path):
     result = dataclasses.replace(result, notes=[EVIL], encoder=EVIL)
     page = written(result, tmp_path)
     scripts = page.all("script")
-    assert scripts == [{}, {"type": "application/json", "id": "map-data"}, {}]
+    data = [{"type": "application/json", "id": f"{one}-data"} for one in ("map", "answer")]
+    assert scripts == [{}, data[0], {}, data[1], {}]
     assert EVIL in page.words
     assert not page.all("b", class_=None)[len(page.all("div", **{"class": "tile"})) :]
     assert "?\x00\u202ename" in "".join(page.said) or "?\ufffd\u202ename" in "".join(page.said)

@@ -19,13 +19,15 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 @pytest.fixture
 def labeled(annotate):
-    """Return a function that labels n samples and doubts some of them."""
+    """Return a function that labels n samples, doubts some, and has one more with all labels."""
 
-    def labeled(n, doubts, **parts):
-        data = annotate([["a", "b"]] * n, features=np.arange(float(n))[:, None], **parts)
+    def labeled(n, doubts):
+        known = {"a", "b", *(label for _, _, labels in doubts for label in labels)}
+        data = annotate([["a", "b"]] * n + [sorted(known)], features=np.arange(n + 1.0)[:, None])
         ones = [Undecided(row, *doubt) for row, doubt in enumerate(doubts)]
-        sure = np.linspace(0.9, 0.1, n)  # the last is the least sure
-        return dataclasses.replace(label(data), undecided=ones, confidence=sure)
+        sure = np.linspace(0.9, 0.1, n + 1)  # the last is the least sure
+        found = label(data, rectifier="none")
+        return dataclasses.replace(found, undecided=ones, confidence=sure)
 
     return labeled
 
@@ -96,7 +98,7 @@ def test_many_groups_and_large_ones_are_bounded(labeled, tmp_path):
 
 
 def test_lines_show_a_few_texts_or_names(labeled, tmp_path):
-    texts = tuple(f"about <b>{row}</b> " + "and so on " * 30 for row in range(9))
+    texts = tuple(f"about <b>{row}</b> " + "and so on " * 30 for row in range(10))
     result = labeled(9, [between(*"ab")] * 9)
     for texts_shown, words in ((None, "s8"), (texts, "about &lt;b&gt;8&lt;/b&gt; and so on")):
         write_report(dataclasses.replace(result, texts=texts_shown), tmp_path / "report.html")

@@ -8,10 +8,29 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fspll.labeling.ranking import likeliest_first
+from fspll.labeling.reasons import Undecided
 from fspll.labeling.report.gallery import Gallery
 from fspll.labeling.result import Labeling
 
 MOST_CARDS = 300
+_OUTSIDE = 2  # labels outside the set that are offered
+
+
+class Choice(NamedTuple):
+    """A label that a sample may have.
+
+    Attributes
+    ----------
+    column : int
+        Among the classes of the result.
+    label : label
+    share : float or None
+        Its probability; None where that is not known.
+    """
+
+    column: int
+    label: Any
+    share: float | None
 
 
 class Sample(NamedTuple):
@@ -21,8 +40,10 @@ class Sample(NamedTuple):
     ----------
     row : int
     name : str
-    candidates : list of (label, probability)
+    candidates : list of Choice
         The chosen one first, then the likeliest.
+    outside : list of Choice
+        Labels in question that are not among them.
     is_picture : bool
     has_copy : bool
         Whether the page holds a copy of the picture; not where the file cannot be read.
@@ -35,7 +56,8 @@ class Sample(NamedTuple):
 
     row: int
     name: str
-    candidates: list[tuple[Any, float]]
+    candidates: list[Choice]
+    outside: list[Choice]
     is_picture: bool
     has_copy: bool
     text: str | None
@@ -52,8 +74,9 @@ def least_sure(result: Labeling, most: int = MOST_CARDS) -> list[int]:
 
 def show_samples(result: Labeling, rows: Iterable[int], gallery: Gallery) -> list[Sample]:
     """Return what a page shows of some samples, whose pictures are in the gallery."""
-    reasons = {one.index: one.reason for one in result.undecided}
-    return [_sample(result, row, gallery, reasons.get(row)) for row in rows]
+    doubts = {one.index: one for one in result.undecided}
+    columns = {label: column for column, label in enumerate(result.classes.tolist())}
+    return [_sample(result, row, gallery, doubts.get(row), columns) for row in rows]
 
 
 def shown_text(result: Labeling, row: int) -> str | None:
@@ -63,17 +86,23 @@ def shown_text(result: Labeling, row: int) -> str | None:
     return result.texts[row]
 
 
-def _sample(result: Labeling, row: int, gallery: Gallery, reason: str | None) -> Sample:
+def _sample(
+    result: Labeling, row: int, gallery: Gallery, doubt: Undecided | None, columns: dict[Any, int]
+) -> Sample:
     answered = len(result.answered) and result.answered[row]
+    candidates = [Choice(columns[label], label, share) for label, share in _likeliest(result, row)]
+    known = {one.label for one in candidates}
+    strange = [label for label in (doubt.labels if doubt else ()) if label not in known]
     return Sample(
         row=row,
         name=result.names[row],
-        candidates=_likeliest(result, row),
+        candidates=candidates,
+        outside=[Choice(columns[label], label, None) for label in strange[:_OUTSIDE]],
         is_picture=gallery.has_pictures,
         has_copy=row in gallery.held,
         text=None if gallery.has_pictures else shown_text(result, row),
-        remark="answered by a person" if answered else reason or "",
-        is_open=reason is not None,
+        remark="answered by a person" if answered else doubt.reason if doubt else "",
+        is_open=doubt is not None,
     )
 
 
