@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 MINUTES ?= 1
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help setup demo test check fuzz format architecture clean
+.PHONY: help setup demo test browser-test check fuzz format architecture clean
 
 help:  ## Show the targets.
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
 setup: $(INSTALLED)  ## Create .venv with the package and its development tools.
 
@@ -25,6 +25,13 @@ demo: $(INSTALLED)  ## Solve few-shot tasks with ambiguous labels on drawn chara
 # One process per core, with one thread each: more threads would only wait for each other.
 test: $(INSTALLED)  ## Run the test suite.
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n logical
+
+browser-test: $(INSTALLED)  ## Run the tests of pages, in Chromium.
+	@{ command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null && \
+	  command -v chromedriver >/dev/null || \
+	  { echo "Chromium or chromedriver was not found; on Debian and Ubuntu: sudo apt-get install -y chromium chromium-driver"; exit 1; }
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[browser]'
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m browser tests
 
 check: $(INSTALLED)  ## Lint, formatting and types.
 	$(BIN)/ruff check .
