@@ -184,7 +184,7 @@ def label(
         )
     if xlsx is not None:
         result.to_xlsx(xlsx)
-    _show(result, folder, unknown, context.command, sure)
+    show_labeling(result, folder, unknown, context.command, sure)
     if open_report:
         _open(folder / REPORT)
 
@@ -220,7 +220,10 @@ def gather_audit(
 # -------------------------------------------------------------------- what a person reads
 
 
-def _show(result: Labeling, folder: Path, unknown: int, command: Any, sure: float | None) -> None:
+def show_labeling(
+    result: Labeling, folder: Path, unknown: int, command: Any, sure: float | None = None
+) -> None:
+    """Print what was found, what to ask a person first, and where everything is."""
     from fspll.labeling.wording import (
         audit_sentence,
         check_sentence,
