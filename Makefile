@@ -19,7 +19,8 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@echo "400 MB to download (more where PyTorch comes with GPU libraries) and 1.7 GB on the disk."
 	@echo "With a fast connection it takes about a minute; pip shows how far it is:"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(BIN)/python -m pip install --disable-pip-version-check $$([ -t 1 ] || echo --progress-bar=off) \
+	  -c constraints.txt -e '.[dev]'
 	@touch $@
 
 demo: $(INSTALLED)  ## Train on drawn characters, test on new ones, label a folder of pictures.

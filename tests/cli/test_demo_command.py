@@ -76,7 +76,7 @@ def test_a_labeled_folder_is_left(run, tmp_path):
         f"{sum(right)} of 60 labels are right, and {n_right} of the {n_sure} that are at least 90% "
         "sure; choosing names by chance gives about 20."
     ) in " ".join(output.split())
-    for row in range(6):
+    for row in range(8):
         assert re.search(rf"drawing_0{row + 1}.png .* {said[row]} .* {truth[row]} *\n", output)
     assert "Look at the report, demo/result/report.html:\n" in output
     assert "drawing_01.png" in (result / "report.html").read_text(encoding="utf-8")
@@ -96,10 +96,10 @@ def test_the_commands_that_are_printed_work(run, tmp_path):
     # As the demo says: write the truth beside the first question, and run the command again.
     asked = re.search(
         r"write (\w\w), the truth, into the column 'answer' of (\S+) in demo/result/review.csv, "
-        r"and run the command again \((\d+) of 60 labels are right then\)",
+        r"and run the command again. Then (\d+) of 60 labels are right, and (\d+) are at least 90%",
         " ".join(output.split()),
     )
-    answer, name, n_right = asked.groups()
+    answer, name, n_right, n_sure = asked.groups()
     review = tmp_path / "demo/result/review.csv"
     text = review.read_text(encoding="utf-8")
     assert text.splitlines()[1].startswith(f"{name},,")
@@ -107,6 +107,7 @@ def test_the_commands_that_are_printed_work(run, tmp_path):
     code, output, _ = run(*again[1:])
     assert code == 0
     assert "1 answered by a person" in output
+    assert f"{n_sure} are at least 90% sure" in output
     said = column(tmp_path / "demo/result/labels.csv", "label")
     truth = column(tmp_path / "demo/truth.csv", "truth")
     assert sum(map(str.__eq__, said, truth)) == int(n_right)

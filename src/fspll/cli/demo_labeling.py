@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from fspll.labeling.result import Labeling
 
-_SHOWN = 6
+_SHOWN = 8
 _OPENERS = {"darwin": "open", "win32": "start"}
 
 
@@ -77,14 +77,15 @@ def label_example(command: Any, folder: Path, seed: int) -> None:
     unknown = save(found, result, forget_answers=True)
     show_labeling(found, result, unknown, command)
 
-    right, sure = _are_right(found, truth), found.confidence >= 0.9
+    right, sure = _are_right(found, truth), _are_sure(found)
     out.print(f"\nThe first lines of {escape(str(result / LABELS))}, beside the truth:")
     out.print(_first_lines(found, truth))
     out.print(
         f"[bold]{right.sum()} of {len(right)} labels are right[/], and {right[sure].sum()} of the "
         f"{sure.sum()} that are at least 90% sure; choosing names by chance gives about "
-        f"{len(right) / N_CANDIDATES:.0f}. That is known only because the demo drew the pictures: "
-        f"the truth is in {escape(str(folder / TRUTH))}, which fspll label does not read."
+        f"{len(right) / N_CANDIDATES:.0f}. Which drawings are {CONFUSED[0]} and which "
+        f"{CONFUSED[1]} was a toss-up. (All this is known only because the demo drew the pictures: "
+        f"the truth is in {escape(str(folder / TRUTH))}, which fspll label does not read.)"
     )
 
     out.print("\n[bold]What next[/]")
@@ -95,8 +96,9 @@ def label_example(command: Any, folder: Path, seed: int) -> None:
         answered = label(read, **settings, answers={asked: truth[asked]})
         out.print(
             f"Answer a question: write {truth[asked]}, the truth, into the column 'answer' of "
-            f"{asked} in {escape(str(result / REVIEW))}, and run the command again "
-            f"({_are_right(answered, truth).sum()} of {len(right)} labels are right then):"
+            f"{asked} in {escape(str(result / REVIEW))}, and run the command again. Then "
+            f"{_are_right(answered, truth).sum()} of {len(right)} labels are right, and "
+            f"{_are_sure(answered).sum()} are at least 90% sure:"
         )
         _print_command(again)
     out.print(
@@ -139,6 +141,11 @@ def _are_right(found: Labeling, truth: dict[str, str]) -> np.ndarray:
     import numpy as np
 
     return found.labels == np.array([truth[name] for name in found.names])
+
+
+def _are_sure(found: Labeling) -> np.ndarray:
+    """Return which labels are at least 90% sure, of shape (n,)."""
+    return found.confidence >= 0.9
 
 
 def _first_lines(found: Labeling, truth: dict[str, str]) -> Table:
