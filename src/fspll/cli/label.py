@@ -179,7 +179,7 @@ def label(
         unknown = run.save(result, folder, overwrite=overwrite, forget_answers=forget_answers)
     if xlsx is not None:
         result.to_xlsx(xlsx)
-    _show(result, folder, unknown, context.command, sure)
+    show_labeling(result, folder, unknown, context.command, sure)
     if to_label_studio is not None:
         _write_tasks(result, to_label_studio)
     if open_report:
@@ -194,7 +194,10 @@ def _given(**options: Any) -> dict[str, Any]:
 # -------------------------------------------------------------------- what a person reads
 
 
-def _show(result: Labeling, folder: Path, unknown: int, command: Any, sure: float | None) -> None:
+def show_labeling(
+    result: Labeling, folder: Path, unknown: int, command: Any, sure: float | None = None
+) -> None:
+    """Print what was found, what to ask a person first, and where everything is."""
     from fspll.labeling.wording import (
         audit_sentence,
         check_sentence,

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from fspll._common.words import counted, percent
-from fspll.labeling.folder import ANSWER_COLUMNS, ANSWERS
+from fspll.annotations.answers import COLUMNS
+from fspll.labeling.folder import ANSWERS
 from fspll.labeling.report.cards import Sample, show_samples
 from fspll.labeling.report.gallery import SMALL_SIDE, Gallery
 from fspll.labeling.result import Labeling
@@ -78,7 +79,7 @@ def answer_data(result: Labeling, samples: Iterable[Sample]) -> dict[str, Any]:
     return {
         "key": f"fspll-answers-{_digest(result)}",
         "file": ANSWERS,
-        "columns": ANSWER_COLUMNS,
+        "columns": COLUMNS,
         "samples": {row: [result.names[row], contents[row]] for row in shown},
         "labels": offered,
         "suggested": [str(label) for label in result.classes[:MOST_SUGGESTED].tolist()],
