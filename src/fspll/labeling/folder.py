@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from fspll._common.errors import DataError, InputError
+from fspll._common.files import PART
 from fspll._common.locks import LOCK
 from fspll._common.tensorfiles import format_of
 from fspll.annotations.answers import CONTENT, Answers, read_answers
@@ -59,7 +60,6 @@ _BEGINNINGS = {
     AUDIT: AUDIT_COLUMNS,
     SURE: SURE_COLUMNS,
 }
-_PART = re.compile(r"\.(.+)\.[0-9]+\.part")  # of a file that was being written
 _HEADER = 4096  # bytes that hold the header of any of the tables
 
 Read = TypeVar("Read")
@@ -96,7 +96,7 @@ def is_result(folder: Path) -> bool:
 
 def _is_own(path: Path) -> bool:
     """Tell whether a file is one that labeling writes, or what a killed run left of one."""
-    part = _PART.fullmatch(path.name)
+    part = PART.fullmatch(path.name)
     if path.name == LOCK or (part and part[1] in NAMES):
         return True
     if path.name == MODEL:
