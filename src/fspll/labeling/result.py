@@ -238,13 +238,20 @@ class Labeling:
         ``candidates`` are lists. ``file`` or ``text`` follows, where samples are pictures or
         texts, and then whatever other columns the table of labels had. It takes the extra
         ``tables``.
+
+        Cells are as they were read: a label or a name that begins with ``=`` is a formula in what
+        pandas' own ``to_excel`` and ``to_csv`` write. :meth:`to_xlsx` and :meth:`save` write no
+        formulas.
         """
         from fspll.labeling.frames import to_frame
 
         return to_frame(self)
 
     def to_xlsx(self, path: Path | str) -> None:
-        """Write what ``labels.csv`` holds as a spreadsheet. It takes the extra ``tables``."""
+        """Write what ``labels.csv`` holds as a spreadsheet, in which no cell is a formula.
+
+        It takes the extra ``tables``.
+        """
         from fspll.labeling.saving import write_xlsx
 
         write_xlsx(self, Path(path))
