@@ -122,7 +122,9 @@ def _read_column(
                     "classes"
                 )
         values = [[stored[value]] for value in values]
-    splitter = Splitter.choose(options.delimiter, values, f"{path.name}, {key!r}")
+    splitter = Splitter.choose(
+        options.delimiter, values, f"{path.name}, {key!r}", labels=stored or options.classes or ()
+    )
 
     def opinion(row: int) -> Opinion:
         labels = splitter.labels(values[row], f"{path.name}, row {row} of {key!r}")
