@@ -126,8 +126,8 @@ def test_what_cannot_be_read(book, make, monkeypatch, tmp_path):
     monkeypatch.setenv("FSPLL_MAX_BYTES", f"{size - 1}")
     with pytest.raises(
         DataError,
-        match=rf"l\.xlsx, unpacked, has {size:,} bytes, more than the {size - 1:,} that are allowed;"
-        " set FSPLL_MAX_BYTES to raise the limit",
+        match=rf"l\.xlsx, unpacked, has {size:,} bytes, more than the {size - 1:,} that are "
+        "allowed; set FSPLL_MAX_BYTES to raise the limit",
     ):
         read_annotations(path)
     monkeypatch.setenv("FSPLL_MAX_BYTES", f"{size}")

@@ -145,7 +145,7 @@ def test_an_unknown_reference_lists_what_there_is(data):
 
 def test_an_unknown_method(data):
     with pytest.raises(
-        InputError, match=r"method must be one of PN, FsPLL-nM, .*, PL-KNN, .*, not 'KNN'"
+        InputError, match=r"there is no method 'KNN'.*; known are PN, FsPLL-nM, .*, PL-KNN, "
     ):
         evaluate([encoder()], data, SETTINGS, ["PN", "KNN"], n_tasks=2)
 

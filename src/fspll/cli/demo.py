@@ -78,4 +78,4 @@ def demo(
         soft_wrap=True,
     )
     if folder is not None:
-        out.print(f"The model is in {folder}.", soft_wrap=True)
+        out.print(f"The model is in {folder}.", soft_wrap=True, markup=False)

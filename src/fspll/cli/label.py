@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 from rich.box import SIMPLE
@@ -15,7 +15,7 @@ from rich.table import Table
 from fspll._common.arguments import check_level
 from fspll._common.errors import InputError
 from fspll._common.words import counted, percent
-from fspll.cli.console import err, out, with_option_names
+from fspll.cli.console import note, out, with_option_names
 from fspll.cli.options import (
     Excluded,
     FeaturesColumns,
@@ -153,7 +153,8 @@ def label(
         rename=rename,
         alternatives=alternatives,
     )
-    out.print(read.summary, soft_wrap=True, markup=False)
+    summary = with_option_names(read.summary, context.command)
+    out.print(summary, soft_wrap=True, markup=False)
     with lock_folder(folder):  # from the answers that are read to those that are written
         answered = gather_answers(answers, folder, encoding, forget=forget_answers)
         audited = gather_audit(audit_answers, folder, encoding, forget=forget_answers)
@@ -173,6 +174,9 @@ def label(
             cache=cache,
             device=device,
         )
+        # The report, too, is for whoever runs the command.
+        spoken = [with_option_names(one, context.command) for one in result.notes]
+        result = replace(result, notes=spoken, understood=result.understood and summary)
         unknown = save(
             result,
             folder,
@@ -184,9 +188,9 @@ def label(
         )
     if xlsx is not None:
         result.to_xlsx(xlsx)
-    _show(result, folder, unknown, context.command, sure)
+    _show(result, folder, unknown, context, sure)
     if open_report:
-        _open(folder / REPORT)
+        _open(folder / REPORT, context)
 
 
 def gather_answers(
@@ -194,13 +198,14 @@ def gather_answers(
 ) -> list[Answers]:
     """Read answers; those in the folder of the results count as well, unless to be forgotten."""
     from fspll.annotations.answers import read_answers
-    from fspll.labeling.folder import NAMES, kept_answers, read_filled
+    from fspll.annotations.tables import read_in_either
+    from fspll.labeling.folder import NAMES, kept_answers
 
     found = [] if forget else kept_answers(folder, encoding=encoding, given=paths)
     for path in paths:
         # The folder's own review list may have no questions left when the command is run again.
         own = path.name in NAMES and path.parent.resolve() == folder.resolve()
-        read = read_filled(partial(read_answers, path, kept=own), encoding)
+        read = read_in_either(partial(read_answers, path, kept=own), encoding)
         found.append(replace(read, kept=False))  # named by the user, who need not be told of it
     return found
 
@@ -209,18 +214,21 @@ def gather_audit(
     path: Path | None, folder: Path, encoding: str | None, *, forget: bool
 ) -> Audit | None:
     """Read the audit of a file, or else that of an earlier result in the folder."""
+    from fspll.annotations.tables import read_in_either
     from fspll.labeling.audit import read_audit
-    from fspll.labeling.folder import kept_audit, read_filled
+    from fspll.labeling.folder import kept_audit
 
     if path is not None:
-        return read_filled(partial(read_audit, path), encoding)
+        return read_in_either(partial(read_audit, path), encoding)
     return None if forget else kept_audit(folder, encoding=encoding)
 
 
 # -------------------------------------------------------------------- what a person reads
 
 
-def _show(result: Labeling, folder: Path, unknown: int, command: Any, sure: float | None) -> None:
+def _show(
+    result: Labeling, folder: Path, unknown: int, context: typer.Context, sure: float | None
+) -> None:
     from fspll.labeling.wording import (
         audit_sentence,
         check_sentence,
@@ -230,22 +238,23 @@ def _show(result: Labeling, folder: Path, unknown: int, command: Any, sure: floa
     )
 
     n, open_labels = len(result), int((result.confidence < 0.9).sum())
-    classes = "1 class" if len(result.classes) == 1 else f"{len(result.classes)} classes"
-    line = f"{n} sample{'s' * (n != 1)}, {classes}"
+    line = f"{counted(n, 'sample')}, {counted(len(result.classes), 'class', 'classes')}"
     if result.pictures:
         line += f", {pictures_read(result)}"
     if result.answers:
         line += f", {len(result.answers)} answered by a person"
     out.print(line, soft_wrap=True)
-    line = f"{n - open_labels} are at least 90% sure, {open_labels} are not"
+    sure_labels = counted(n - open_labels, "is", "are")
+    line = f"{sure_labels} at least 90% sure, {counted(open_labels, 'is', 'are')} not"
     out.print(f"{escape(expectation(result))}; {line}", soft_wrap=True)
     if result.outside.any():
         count = counted(int(result.outside.sum()), "label is", "labels are")
         out.print(f"{count} outside the candidate sets", soft_wrap=True)
     if sure is not None:
         rows = result.sure(sure)
-        share = f"{counted(len(rows), 'label')} of {n:,} are together at least {sure:.4g} sure"
-        out.print(f"{share}: sure.csv", soft_wrap=True)
+        count = f"{counted(len(rows), 'label')} of {n:,}"
+        are = "is" if len(rows) == 1 else "are together"
+        out.print(f"{count} {are} at least {sure:.4g} sure: sure.csv", soft_wrap=True)
     for sentence in (audit_sentence(result), check_sentence(result)):
         if sentence:
             out.print(escape(sentence), soft_wrap=True)
@@ -253,13 +262,13 @@ def _show(result: Labeling, folder: Path, unknown: int, command: Any, sure: floa
         out.print(_agreement(result), soft_wrap=True)
     warning = separation_warning(result)
     if warning:
-        err.print(f"[yellow]warning:[/] {escape(warning)}", soft_wrap=True)
+        note(warning, context, "warning")
     notes = list(result.notes)
     if unknown:
         new = counted(unknown, "new answer")
         notes.append(f"{new} came into {folder} meanwhile; run the command again to use them")
     for one in notes:
-        err.print(f"[yellow]note:[/] {escape(with_option_names(one, command))}", soft_wrap=True)
+        note(one, context)
     if result.review:
         out.print(_questions(result))
     people = "annotators.csv, " if result.annotators else ""
@@ -284,21 +293,18 @@ def _show(result: Labeling, folder: Path, unknown: int, command: Any, sure: floa
 
 def _agreement(result: Labeling) -> str:
     shares = [one.agreement for one in result.annotators]
-    people = f"{len(shares)} annotator{'s' * (len(shares) != 1)}"
+    people = counted(len(shares), "annotator")
     low, high = f"{min(shares):.0%}", f"{max(shares):.0%}"
     level = low if low == high else f"{low} to {high}"
     return f"{people}; agreement with the outcome {level}"
 
 
-def _open(page: Path) -> None:
+def _open(page: Path, context: typer.Context) -> None:
     """Show a page in the browser, if there is one."""
     import webbrowser
 
     if not webbrowser.open(page.resolve().as_uri()):
-        err.print(
-            f"[yellow]note:[/] no browser could be started; open {escape(str(page))} yourself",
-            soft_wrap=True,
-        )
+        note(f"no browser could be started; open {page} yourself", context)
 
 
 def _questions(result: Labeling) -> Table:

@@ -14,6 +14,7 @@ from scipy import sparse
 
 from fspll._common.arguments import check_level
 from fspll._common.errors import InputError
+from fspll._common.words import counted
 from fspll.annotations.answers import Answer
 from fspll.candidates.observed import Observed
 from fspll.candidates.sets import Candidates
@@ -321,7 +322,7 @@ class Labeling:
     def __str__(self) -> str:
         sure = int((self.confidence >= 0.9).sum())
         return (
-            f"{len(self)} samples, {len(self.classes)} classes; "
+            f"{counted(len(self), 'sample')}, {counted(len(self.classes), 'class', 'classes')}; "
             f"{self.expected_accuracy:.1%} of the labels are expected to be right, "
             f"{sure} of them with at least 90%"
         )
