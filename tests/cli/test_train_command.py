@@ -117,8 +117,11 @@ def test_an_interrupt_is_answered_with_130(run, tmp_path, monkeypatch):
         ("--meta-batch 3", "--meta-batch 3 does not divide --tasks 4"),
         ("--optimizer lbfgs", "--optimizer must be one of adam, sgd, not 'lbfgs'"),
         ("--n-way 30", "--n-way 30 but the data set has 12 classes"),
-        ("--n-query 7", "n_shot + n_query = 9 but class 'alphabet000/character01' has 8 samples"),
-        ("--patience 2", "patience needs held_out classes to compare the epochs on"),
+        (
+            "--n-query 7",
+            "--n-shot + --n-query = 9 but class 'alphabet000/character01' has 8 samples",
+        ),
+        ("--patience 2", "--patience needs --held-out classes to compare the epochs on"),
         ("--held-out 2", "--held-out 2 keeps 2 classes aside, but a score on tasks of --r 1"),
         ("--device tpu", "--device must be 'auto', 'cpu', 'cuda', 'cuda:<number>' or 'mps', not"),
         ("--architecture vgg", "there is no architecture 'vgg'"),

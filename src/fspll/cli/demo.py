@@ -73,7 +73,7 @@ def demo(
         _heading("2. Test it on characters that it has never seen")
         _compare(new, folder, tasks, seed)
         _heading("3. Label a folder of pictures, as you would with yours")
-        label_example(context.command, folder, seed)
+        label_example(context, folder, seed)
 
 
 def _heading(words: str) -> None:

@@ -6,8 +6,9 @@ import shlex
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+import typer
 from rich.box import SIMPLE
 from rich.markup import escape
 from rich.table import Table
@@ -24,19 +25,19 @@ _SHOWN = 8
 _OPENERS = {"darwin": "open", "win32": "start"}
 
 
-def label_example(command: Any, folder: Path, seed: int) -> None:
+def label_example(context: typer.Context, folder: Path, seed: int) -> None:
     """Write the example, label it as ``fspll label`` does, and say what to do next.
 
     Parameters
     ----------
-    command : click.Command
-        The one that runs.
+    context : typer.Context
+        Of the command that runs.
     folder : Path
         It holds the network already.
     seed : int
         Of the example.
     """
-    from fspll.annotations.reading import read_annotations
+    from fspll.annotations.answers import Answer, Answers
     from fspll.labeling.example import (
         CLASSES,
         CONFUSED,
@@ -49,8 +50,7 @@ def label_example(command: Any, folder: Path, seed: int) -> None:
         write_example,
     )
     from fspll.labeling.folder import LABELS, REPORT, REVIEW
-    from fspll.labeling.pipeline import label
-    from fspll.labeling.saving import save
+    from fspll.labeling.run import Run
 
     truth = write_example(folder, seed)
     table, pictures, network, result = (
@@ -70,12 +70,12 @@ def label_example(command: Any, folder: Path, seed: int) -> None:
         "'gain': how many labels the answer is expected to put right; 'right then': the share of "
         "right labels after it):\n"
     )
-    read = read_annotations(table)
+    run = Run(table, labeling={"images": pictures, "encoder": str(network), "cache": False})
+    read = run.read()
     out.print(read.summary, soft_wrap=True, markup=False)
-    settings: dict[str, Any] = {"images": pictures, "encoder": network, "cache": False}
-    found = label(read, **settings)
-    unknown = save(found, result, forget_answers=True)
-    show_labeling(found, result, unknown, command)
+    found = run.label(read)
+    unknown = run.save(found, result, forget_answers=True)
+    show_labeling(found, result, unknown, context)
 
     right, sure = _are_right(found, truth), _are_sure(found)
     out.print(f"\nThe first lines of {escape(str(result / LABELS))}, beside the truth:")
@@ -93,7 +93,7 @@ def label_example(command: Any, folder: Path, seed: int) -> None:
     _print_command(_opening(result / REPORT))
     if found.review:
         asked = found.names[found.review[0].index]
-        answered = label(read, **settings, answers={asked: truth[asked]})
+        answered = run.label(read, answers=[Answers((Answer(asked, truth[asked]),))])
         out.print(
             f"Answer a question: write {truth[asked]}, the truth, into the column 'answer' of "
             f"{asked} in {escape(str(result / REVIEW))}, and run the command again. Then "

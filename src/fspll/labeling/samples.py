@@ -174,6 +174,12 @@ def _usual_encoder(data: Annotations, images: Path | str | None) -> str:
         return FEATURES
     if images is None and data.texts is not None:
         return "text"
+    if images is None and data.files is None:
+        raise InputError(
+            "there are only names and labels of the samples; say where their pictures are "
+            "(images=FOLDER), which column holds their texts (text=COLUMN) or where their vectors "
+            "are (features=FILE or features_columns=COLUMNS)"
+        )
     raise InputError(
         "say what turns the samples into features: encoder='omniglot-conv4' for drawn characters, "
         "'photos' for photos, 'text' for texts, 'features' for vectors, or the path of a checkpoint"
@@ -183,8 +189,8 @@ def _usual_encoder(data: Annotations, images: Path | str | None) -> str:
 def _vectors(data: Annotations) -> np.ndarray:
     if data.features is None:
         raise InputError(
-            "encoder='features' needs vectors, but the annotations have none; give them "
-            "with the annotations: features=FILE"
+            "encoder='features' needs vectors, and there are none; name their file or their "
+            "columns where the labels are read: features=FILE or features_columns=COLUMNS"
         )
     return data.features
 
@@ -198,8 +204,8 @@ def _vector_key(vector: Any) -> bytes | None:
 def _texts(data: Annotations) -> tuple[str, ...]:
     if data.texts is None:
         raise InputError(
-            "the encoder takes texts, but the annotations have none; name their column "
-            "where the annotations are read: text=COLUMN"
+            "the encoder takes texts, and there are none; name their column where the labels are "
+            "read: text=COLUMN"
         )
     return data.texts
 
