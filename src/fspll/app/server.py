@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 
 from fspll._common.errors import FsPLLError
-from fspll.app import answers_api, downloads, pages, pictures
+from fspll.app import answers_api, downloads, pages, pictures, try_it
 from fspll.app import label_studio as studio
 from fspll.app.pictures import Copies
 from fspll.app.requests import error_response, json_response
@@ -62,6 +62,7 @@ def make_app(
         routes=[
             Route("/", pages.start),
             Route("/static/{name}", pages.static),
+            *try_it.ROUTES,
             Mount("/w/{workspace}", routes=WORKSPACE),
             Mount(LABEL_STUDIO, routes=studio.ROUTES),
         ],
