@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 
 from fspll._common.errors import FsPLLError
-from fspll.app import answers_api, downloads, pages, pictures
+from fspll.app import answers_api, downloads, look, pages, pictures
 from fspll.app.pictures import Copies
 from fspll.app.requests import error_response, json_response
 from fspll.app.security import Guard, TooLargeError
@@ -22,10 +22,11 @@ from fspll.app.workspaces import Workspaces
 WORKSPACE = [
     Route("/review", pages.review),
     Route("/audit", pages.audit),
+    Route("/look", look.look),
     Route("/files", pages.files),
     *downloads.ROUTES,
     *pictures.ROUTES,
-    Mount("/api", routes=answers_api.ROUTES),
+    Mount("/api", routes=[*answers_api.ROUTES, *look.ROUTES]),
 ]
 
 
