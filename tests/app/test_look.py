@@ -130,6 +130,7 @@ QUERIES = [
     {"annotator": "Ben"},
     {"annotator": "Cy", "label": "Bee 2", "answered": "no"},
     {"answered": "yes"},
+    {"answered": "no", "sort": "name"},
     {"answered": "discarded"},
     {"q": "N1", "sort": "name"},
     {"q": "<SCRIPT>"},

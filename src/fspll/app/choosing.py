@@ -88,8 +88,7 @@ def matching(table: Table, query: Query) -> np.ndarray:
 
 def choose(table: Table, query: Query) -> np.ndarray:
     """Return the samples that a query asks for, in its order, of all pages together."""
-    orders = {"doubt": table.by_doubt, "label": table.by_label, "name": table.fixed.by_name}
-    order = orders[query.sort]
+    order = table.fixed.by_name if query.sort == "name" else getattr(table, f"by_{query.sort}")
     return order[matching(table, query)[order]]
 
 

@@ -9,7 +9,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -21,6 +20,7 @@ from fspll.candidates.judgments import Agreement, Judgments
 from fspll.labeling.reasons import SURE
 
 NO_LABEL = -1
+_NUMBER = re.compile("[0-9]+")
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,29 +29,29 @@ class Fixed:
 
     Attributes
     ----------
-    by_name : int array of shape (n,)
-        The samples in the order of their names, "s2" before "s10".
-    words : list of str, of length n
-        Name, text and other columns of each sample, to be searched, without upper case.
-    classes : tuple of str
-    judgments : Judgments or None
+    annotations : Annotations
     """
 
-    by_name: np.ndarray
-    words: list[str]
-    classes: tuple[str, ...]
-    judgments: Judgments | None
+    annotations: Annotations
 
-    @classmethod
-    def of(cls, annotations: Annotations) -> Fixed:
-        """Read the annotations."""
-        names = annotations.names
-        by_name = sorted(range(len(names)), key=[natural(name) for name in names].__getitem__)
-        parts = [names, *(cells for _, cells in annotations.columns)]
-        if annotations.texts is not None:
-            parts.append(annotations.texts)
-        words = ["\n".join(cells).casefold() for cells in zip(*parts, strict=True)]
-        return cls(np.array(by_name), words, annotations.classes, annotations.judgments)
+    @property
+    def judgments(self) -> Judgments | None:
+        """Who gave which label."""
+        return self.annotations.judgments
+
+    @cached_property
+    def by_name(self) -> np.ndarray:
+        """The samples in the order of their names, "s2" before "s10", of shape (n,)."""
+        keys = [natural(name) for name in self.annotations.names]
+        return np.array(sorted(range(len(keys)), key=keys.__getitem__))
+
+    @cached_property
+    def words(self) -> list[str]:
+        """What can be searched of each sample: name, text, other columns; without upper case."""
+        parts = [self.annotations.names, *(cells for _, cells in self.annotations.columns)]
+        if self.annotations.texts is not None:
+            parts.append(self.annotations.texts)
+        return ["\n".join(cells).casefold() for cells in zip(*parts, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,19 +125,20 @@ def table_of(session: Session) -> Table:
         known = _TABLES.get(session)
         if known is None or known.version != session.version:
             if session not in _FIXED:
-                _FIXED[session] = Fixed.of(session.annotations)
+                _FIXED[session] = Fixed(session.annotations)
             known = _TABLES[session] = _tabulate(session, _FIXED[session])
         return known
 
 
 def _tabulate(session: Session, fixed: Fixed) -> Table:
     view, answers, n = session.view, session.current(), len(session.annotations)
+    classes = session.annotations.classes
     labels = list(view.labels)
     answered, discarded = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
     for row, one in answers.items():
         labels[row] = None if one.discarded else one.label
         (discarded if one.discarded else answered)[row] = True
-    place: dict[str | None, int] = {label: column for column, label in enumerate(fixed.classes)}
+    place: dict[str | None, int] = {label: column for column, label in enumerate(classes)}
     others = sorted({one for one in labels if one is not None and one not in place}, key=natural)
     place |= {label: len(place) + more for more, label in enumerate(others)}
     place[None] = NO_LABEL
@@ -153,7 +154,7 @@ def _tabulate(session: Session, fixed: Fixed) -> Table:
     return Table(
         fixed,
         session.version,
-        (*fixed.classes, *others),
+        (*classes, *others),
         np.array([place[label] for label in labels]),
         confidence,
         {kind: np.array(rows) for kind, rows in kinds.items()},
@@ -164,13 +165,15 @@ def _tabulate(session: Session, fixed: Fixed) -> Table:
     )
 
 
-def natural(text: str) -> list[Any]:
+def natural(text: str) -> str:
     """Return what sorts texts as people do: numbers inside them by value, and no upper case.
 
     >>> sorted(["s10", "S2", "s1"], key=natural)
     ['s1', 'S2', 's10']
     """
-    parts: list[Any] = re.split("([0-9]+)", text.casefold())
-    # Numbers by length, then digits: a number may be longer than int() takes.
-    parts[1::2] = [(len(digits), digits) for digits in (p.lstrip("0") for p in parts[1::2])]
-    return parts
+    return _NUMBER.sub(_with_length, text.casefold())
+
+
+def _with_length(number: re.Match[str]) -> str:
+    digits = number[0].lstrip("0")
+    return f"{len(digits):04}{digits}"  # the longer is the larger
