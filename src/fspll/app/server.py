@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from typing import Any
 
 from starlette.applications import Starlette
@@ -12,12 +12,15 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 
 from fspll._common.errors import FsPLLError
-from fspll.app import answers_api, downloads, look, pages, pictures
+from fspll.app import answers_api, downloads, look, pages, pictures, try_it
+from fspll.app import label_studio as studio
 from fspll.app.pictures import Copies
 from fspll.app.requests import error_response, json_response
 from fspll.app.security import Guard, TooLargeError
 from fspll.app.workspaces import Workspaces
 
+LABEL_STUDIO = "/label-studio"
+SIZES = {"/upload": 1 << 30, LABEL_STUDIO: 16 << 20}  # bytes of larger requests
 # Everything about one result; its pages, and what their scripts ask for.
 WORKSPACE = [
     Route("/review", pages.review),
@@ -35,7 +38,7 @@ def make_app(
     token: str,
     *,
     hosts: tuple[str, ...] = (),
-    others: Mapping[str, str] | None = None,
+    label_studio: str | None = None,
 ) -> Guard:
     """Return the application.
 
@@ -45,8 +48,10 @@ def make_app(
         Closed when the server stops.
     token : str
         What every address begins with.
-    hosts, others
+    hosts : tuple of str
         As of :class:`fspll.app.security.Guard`.
+    label_studio : str, optional
+        The token below which Label Studio asks; by default it may not.
     """
 
     @contextlib.asynccontextmanager
@@ -58,7 +63,9 @@ def make_app(
         routes=[
             Route("/", pages.start),
             Route("/static/{name}", pages.static),
+            *try_it.ROUTES,
             Mount("/w/{workspace}", routes=WORKSPACE),
+            Mount(LABEL_STUDIO, routes=studio.ROUTES),
         ],
         exception_handlers={
             FsPLLError: _sentence,
@@ -71,7 +78,9 @@ def make_app(
     )
     app.state.workspaces = workspaces
     app.state.copies = Copies()
-    return Guard(app, token, hosts=hosts, others=others)
+    app.state.label_studio = studio.Connection()
+    others = {} if label_studio is None else {label_studio: LABEL_STUDIO}
+    return Guard(app, token, hosts=hosts, others=others, sizes=SIZES)
 
 
 def _sentence(request: Request, error: Any) -> Response:

@@ -17,6 +17,9 @@ def app(
     host: str = typer.Option(
         "127.0.0.1", help="The address to listen on. Any other lets other machines in."
     ),
+    label_studio: bool = typer.Option(
+        False, "--label-studio", help="Also be an ML backend for a running Label Studio."
+    ),
     open_page: bool = typer.Option(True, "--open/--no-open", help="Open the page in a browser."),
 ) -> None:
     """Review labels in the browser, look at all samples, label new data, try the method."""
@@ -27,10 +30,19 @@ def app(
             raise MissingPackageError(error.name, "app", "fspll app") from None
         raise
 
-    def announce(address: str, note: str) -> None:
+    def announce(address: str, studio: str, note: str) -> None:
         if note:
             err.print(f"[yellow]note:[/] {escape(note)}", soft_wrap=True)
         out.print(f"fspll is at {escape(address)}", soft_wrap=True)
+        if studio:
+            out.print(f"Label Studio finds it at {escape(studio)}", soft_wrap=True)
         out.print("Everything stays on this machine. Ctrl-C stops; all answers are kept.")
 
-    serve(result, host=host, port=port, open_page=open_page, announce=announce)
+    serve(
+        result,
+        host=host,
+        port=port,
+        open_page=open_page,
+        label_studio=label_studio,
+        announce=announce,
+    )
