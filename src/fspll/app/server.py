@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 
 from fspll._common.errors import FsPLLError
-from fspll.app import answers_api, downloads, pages, pictures, try_it
+from fspll.app import answers_api, downloads, look, pages, pictures, try_it
 from fspll.app import label_studio as studio
 from fspll.app.pictures import Copies
 from fspll.app.requests import error_response, json_response
@@ -25,10 +25,11 @@ SIZES = {"/upload": 1 << 30, LABEL_STUDIO: 16 << 20}  # bytes of larger requests
 WORKSPACE = [
     Route("/review", pages.review),
     Route("/audit", pages.audit),
+    Route("/look", look.look),
     Route("/files", pages.files),
     *downloads.ROUTES,
     *pictures.ROUTES,
-    Mount("/api", routes=answers_api.ROUTES),
+    Mount("/api", routes=[*answers_api.ROUTES, *look.ROUTES]),
 ]
 
 
