@@ -6,6 +6,7 @@ import csv
 import os
 import re
 import shlex
+import shutil
 import signal
 import sys
 
@@ -84,12 +85,16 @@ def test_a_labeled_folder_is_left(run, tmp_path):
     assert new[0] in CLASSES
 
 
-def test_the_commands_that_are_printed_work(run, tmp_path):
+@pytest.mark.parametrize("opener", [None, "/usr/bin/open"])
+def test_the_commands_that_are_printed_work(run, monkeypatch, tmp_path, opener):
+    monkeypatch.setattr(shutil, "which", lambda name: opener)
     _, output, _ = run(*QUICK)
     commands = [shlex.split(line) for line in output.splitlines() if re.match(r" {4}\S", line)]
     first, opening, again, own = commands
-    assert opening[1] == "demo/result/report.html"
-    assert (tmp_path / opening[1]).is_file()
+    report = tmp_path / "demo/result/report.html"
+    assert report.is_file()
+    # Without a program that opens it, its address.
+    assert opening[-1] == ("demo/result/report.html" if opener else report.as_uri())
     assert first == again
     assert first[:3] == ["fspll", "label", "demo/labels.csv"]
     assert own[:5] == ["fspll", "label", "labels.csv", "--images", "pictures"]

@@ -127,8 +127,10 @@ def call(*words: str | Path) -> str:
 
 
 def _opening(page: Path) -> str:
+    """Return the command that shows a page, or its address where there is no such command."""
     opener = _OPENERS.get(sys.platform, "xdg-open")
-    return shlex.join([opener, str(page)])
+    known = sys.platform == "win32" or shutil.which(opener)  # `start` is no program but the shell's
+    return shlex.join([opener, str(page)]) if known else page.resolve().as_uri()
 
 
 def _print_command(words: str) -> None:
