@@ -90,14 +90,15 @@ def test_the_commands_that_are_printed_work(run, monkeypatch, tmp_path, opener):
     monkeypatch.setattr(shutil, "which", lambda name: opener)
     _, output, _ = run(*QUICK)
     commands = [shlex.split(line) for line in output.splitlines() if re.match(r" {4}\S", line)]
-    first, opening, again, own = commands
+    first, opening, again, install, own = commands
     report = tmp_path / "demo/result/report.html"
     assert report.is_file()
     # Without a program that opens it, its address.
     assert opening[-1] == ("demo/result/report.html" if opener else report.as_uri())
     assert first == again
     assert first[:3] == ["fspll", "label", "demo/labels.csv"]
-    assert own[:5] == ["fspll", "label", "labels.csv", "--images", "pictures"]
+    assert install == [sys.executable, "-m", "pip", "install", "fspll[photos]"]
+    assert own[:5] == ["fspll", "label", "labels.csv", "--images", "photos"]
     # As the demo says: write the truth beside the first question, and run the command again.
     asked = re.search(
         r"write (\w\w), the truth, into the column 'answer' of (\S+) in demo/result/review.csv, "

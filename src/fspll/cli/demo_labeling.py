@@ -102,15 +102,13 @@ def label_example(command: Any, folder: Path, seed: int) -> None:
         )
         _print_command(again)
     out.print(
-        f"Label pictures of yours: make a table like {escape(str(table))} (docs/formats.md has "
-        "other forms), and name an encoder, photos for photos (it says what to install for that) "
-        "or omniglot-conv4 for drawn characters and symbols:"
+        f"Label photos of yours: make a table like {escape(str(table))} (docs/formats.md has other "
+        "forms), install what describes photos, once, and name it as the encoder. For drawn "
+        "characters and symbols take --encoder omniglot-conv4 instead, which is installed:"
     )
-    _print_command(
-        call(
-            "label", "labels.csv", "--images", "pictures", "--encoder", "photos", "--out", "result"
-        )
-    )
+    _print_command(shlex.join([sys.executable, "-m", "pip", "install", "fspll[photos]"]))
+    own = ("labels.csv", "--images", "photos", "--encoder", "photos", "--out", "result")
+    _print_command(call("label", *own))
 
 
 def call(*words: str | Path) -> str:
