@@ -23,8 +23,9 @@ $(INSTALLED): pyproject.toml constraints.txt
 	  -c constraints.txt -e '.[dev]'
 	@touch $@
 
+# So little work takes 20 s on one thread; on a busy machine two would mostly wait for each other.
 demo: $(INSTALLED)  ## Train on drawn characters, test on new ones, label a folder of pictures.
-	$(BIN)/fspll demo
+	@OMP_NUM_THREADS=1 $(BIN)/fspll demo
 
 # One process per core, with one thread each: more threads would only wait for each other.
 test: $(INSTALLED)  ## Run the test suite.
