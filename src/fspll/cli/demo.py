@@ -9,7 +9,7 @@ import typer
 from rich.box import SIMPLE
 from rich.table import Table
 
-from fspll._common.errors import InputError
+from fspll._common.errors import CheckpointError, InputError
 from fspll.cli.console import out, progress_bar
 
 
@@ -44,7 +44,11 @@ def demo(
     )
     with tempfile.TemporaryDirectory() as scratch:
         with TrainingBar(plan.total_steps, "meta-training") as bar:
-            trained = train(known, plan, folder or scratch, observers=(bar.observe,))
+            try:
+                trained = train(known, plan, folder or scratch, observers=(bar.observe,))
+            except CheckpointError as error:  # whose advice is for another command
+                reason = f"{folder} holds the state of another training, or a damaged one"
+                raise InputError(f"{reason}; choose another folder") from error
         if trained.model is None:
             raise KeyboardInterrupt
         encoder = load_embedding(trained.model)
