@@ -153,8 +153,8 @@ def label(
         rename=rename,
         alternatives=alternatives,
     )
-    summary = with_option_names(read.summary, context.command)
-    out.print(summary, soft_wrap=True, markup=False)
+    in_options = partial(with_option_names, command=context.command)
+    out.print(in_options(read.summary), soft_wrap=True, markup=False)
     with lock_folder(folder):  # from the answers that are read to those that are written
         answered = gather_answers(answers, folder, encoding, forget=forget_answers)
         audited = gather_audit(audit_answers, folder, encoding, forget=forget_answers)
@@ -175,8 +175,8 @@ def label(
             device=device,
         )
         # The report, too, is for whoever runs the command.
-        spoken = [with_option_names(one, context.command) for one in result.notes]
-        result = replace(result, notes=spoken, understood=result.understood and summary)
+        notes, understood = [*map(in_options, result.notes)], in_options(result.understood)
+        result = replace(result, notes=notes, understood=understood)
         unknown = save(
             result,
             folder,
