@@ -26,6 +26,7 @@ EVERYTHING = (*READING, "predict")
 SHOWN_BY = {
     "_common/devices.py": ("label", "train", "reproduce"),
     "annotations/": READING,
+    "app/running.py": ("app",),
     "annotations/opening.py": EVERYTHING,
     "annotations/tables.py": EVERYTHING,
     "annotations/workbooks.py": EVERYTHING,
@@ -61,12 +62,15 @@ LIBRARY_ONLY = {
     "rectifiers/evidence.py": {"class_balance"},
     "rectifiers/registry.py": {"class_balance"},
 }
-# Files whose strings are no messages: databases, captions of figures and tables, progress bars.
+# Files whose strings are no messages: databases, captions of figures and tables, progress bars,
+# headers of responses, XML.
 OTHER = (
     "_common/progress.py",
+    "app/downloads.py",
     "embeddings/registry.py",
     "embeddings/store.py",
     "experiments/reproduce/",
+    "labeling/label_studio/config.py",
 )
 VALUE = r"""True\b|False\b|None\b|['"{]|\.\.\.|[A-Z]+\b|[0-9]"""
 NAMED = re.compile(
