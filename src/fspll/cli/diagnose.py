@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 
 from fspll._common.errors import InputError
-from fspll._common.words import listed, percent
+from fspll._common.words import percent
 from fspll.cli.console import err, out, with_option_names
 from fspll.cli.options import (
     Excluded,
@@ -68,6 +68,7 @@ def diagnose(
     """Say what these candidate sets can decide, and where they cannot."""
     from fspll.annotations.reading import read_annotations
     from fspll.annotations.variants import similar_note
+    from fspll.diagnosis.sets import describe_sets
 
     encoded = images is not None or features is not None or text is not None
     if groups is not None and encoded:
@@ -101,7 +102,7 @@ def diagnose(
     if alike:
         note = with_option_names(alike, context.command)
         err.print(f"[yellow]note:[/] {escape(note)}", soft_wrap=True)
-    for line in describe(sets, data):
+    for line in describe_sets(data):
         out.print(line, soft_wrap=True, markup=False)
     if groups is not None:
         _with_groups(sets, data, data.texts or ())
@@ -118,37 +119,6 @@ def diagnose(
             "(--images, --text or --features)",
             soft_wrap=True,
         )
-
-
-def describe(sets: Candidates, data: Annotations) -> list[str]:
-    """Return what the sets alone show, line by line."""
-    import numpy as np
-
-    summary = sets.summary()
-    sizes = np.bincount(sets.sizes)
-    spread = ", ".join(f"{count} with {size}" for size, count in enumerate(sizes.tolist()) if count)
-    lines = [
-        f"{summary.n_samples} samples, {summary.n_classes} classes, "
-        f"{summary.average_size:.2f} candidates per sample ({spread})"
-    ]
-    votes = data.votes.data
-    if len(votes) and votes.min() != votes.max():
-        lines.append(f"{int(votes.sum())} votes; labels with more votes count more")
-    lines += [
-        f"always together, cannot be told apart by any sample: {listed(group)}"
-        for group in summary.always_together
-    ]
-    counts = np.bincount(sets.matrix.indices, minlength=sets.n_classes)
-    single = sets.matrix.indptr[:-1][sets.sizes == 1]  # where the sets of one label are
-    alone = np.bincount(sets.matrix.indices[single], minlength=sets.n_classes)
-    few = [f"{sets.classes[c]} ({counts[c]})" for c in np.flatnonzero(counts < 2)]
-    if few:
-        lines.append(f"too few samples that may have the label: {listed(few)}")
-    lines.append(
-        f"{int((alone > 0).sum())} of {sets.n_classes} classes have a sample that nothing else "
-        f"can be"
-    )
-    return lines
 
 
 def _with_groups(sets: Candidates, data: Annotations, groups: tuple[str, ...]) -> None:
