@@ -20,6 +20,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 MOST_BYTES = 1 << 20  # of a request, unless its path is for uploads
+UPLOAD_BYTES = 1 << 30  # of one that is
 # Nothing from elsewhere, no script in the page itself, no frame around it.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
@@ -103,7 +104,7 @@ class Guard:
         *,
         hosts: Iterable[str] = (),
         others: Mapping[str, str] | None = None,
-        upload_bytes: int = 1 << 30,
+        upload_bytes: int = UPLOAD_BYTES,
     ) -> None:
         self.app, self.hosts = app, tuple(hosts)
         self.prefixes = {token: "", **(others or {})}

@@ -12,7 +12,8 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 
 from fspll._common.errors import FsPLLError
-from fspll.app import answers_api, downloads, pages, pictures
+from fspll.app import answers_api, downloads, new, pages, pictures
+from fspll.app.open_uploads import Uploads
 from fspll.app.pictures import Copies
 from fspll.app.requests import error_response, json_response
 from fspll.app.security import Guard, TooLargeError
@@ -47,10 +48,12 @@ def make_app(
     hosts, others
         As of :class:`fspll.app.security.Guard`.
     """
+    uploads = Uploads(workspaces)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         yield
+        uploads.close_all()
         workspaces.close()
 
     app = Starlette(
@@ -58,6 +61,7 @@ def make_app(
             Route("/", pages.start),
             Route("/static/{name}", pages.static),
             Mount("/w/{workspace}", routes=WORKSPACE),
+            *new.ROUTES,
         ],
         exception_handlers={
             FsPLLError: _sentence,
@@ -69,6 +73,7 @@ def make_app(
         lifespan=lifespan,
     )
     app.state.workspaces = workspaces
+    app.state.uploads = uploads
     app.state.copies = Copies()
     return Guard(app, token, hosts=hosts, others=others)
 
