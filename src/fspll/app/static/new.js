@@ -185,6 +185,8 @@ function drawReading(found) {
   const rows = found.rows.map((row) => make("tr", {}, ...row.map((cell) => make("td", { textContent: cell }))));
   find("rows").replaceChildren(make("thead", {}, head), make("tbody", {}, ...rows));
   find("raw").hidden = !found.columns.length;
+  if (!found.first) find("raw").open = true; // what there is to choose from
+  find("first-title").hidden = !found.first;
   find("diagnosis").replaceChildren(...(found.diagnosis || []).map((one) => make("li", { textContent: one })));
   find("sets").hidden = !found.diagnosis;
   find("go").hidden = Boolean(found.problem);
