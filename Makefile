@@ -5,26 +5,37 @@ BIN := $(VENV)/bin
 MINUTES ?= 1
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help setup demo test check fuzz format architecture clean
+.PHONY: help setup demo test browser-test check fuzz format architecture clean
 
 help:  ## Show the targets.
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
 setup: $(INSTALLED)  ## Create .venv with the package and its development tools.
 
 $(INSTALLED): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "fspll needs Python 3.11 or newer; $$($(PYTHON) --version) was found. Set PYTHON=/path/to/python3."; exit 1; }
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	@echo "Installing fspll, PyTorch and the development tools into $(VENV), once: about 80 packages,"
+	@echo "400 MB to download (more where PyTorch comes with GPU libraries) and 1.7 GB on the disk."
+	@echo "With a fast connection it takes about a minute; pip shows how far it is:"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --disable-pip-version-check $$([ -t 1 ] || echo --progress-bar=off) \
+	  -c constraints.txt -e '.[dev]'
 	@touch $@
 
-demo: $(INSTALLED)  ## Solve few-shot tasks with ambiguous labels on drawn characters.
+demo: $(INSTALLED)  ## Train on drawn characters, test on new ones, label a folder of pictures.
 	$(BIN)/fspll demo
 
 # One process per core, with one thread each: more threads would only wait for each other.
 test: $(INSTALLED)  ## Run the test suite.
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n logical
+
+browser-test: $(INSTALLED)  ## Run the tests of pages, in Chromium.
+	@{ command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null && \
+	  command -v chromedriver >/dev/null || \
+	  { echo "Chromium or chromedriver was not found; on Debian and Ubuntu: sudo apt-get install -y chromium chromium-driver"; exit 1; }
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[browser]'
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m browser tests
 
 check: $(INSTALLED)  ## Lint, formatting and types.
 	$(BIN)/ruff check .

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -109,3 +110,44 @@ def gone():
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
     return process.pid
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    """Start Chromium without a window, driven by selenium; tests that use it have a marker.
+
+    What a page downloads is in ``browser.downloads``. Nothing is fetched: the test is skipped where
+    selenium, Chromium or its driver is missing.
+    """
+    how = "`make browser-test` installs it, or says how"
+    webdriver = pytest.importorskip("selenium.webdriver", reason=f"selenium is missing; {how}")
+    names = ("chromium", "chromium-browser", "google-chrome")
+    chromium = next(filter(None, map(shutil.which, names)), None)
+    driver = shutil.which("chromedriver")
+    if chromium is None or driver is None:
+        pytest.skip(f"{'chromedriver' if chromium else 'Chromium'} is missing; {how}")
+    folder = tmp_path_factory.mktemp("browser")
+    (folder / "downloads").mkdir()
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    # The sandbox takes rights that containers do not have; pages of the tests are our own.
+    for flag in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage"):
+        options.add_argument(f"--{flag}")
+    for flag in ("no-first-run", "disable-background-networking", "disable-component-update"):
+        options.add_argument(f"--{flag}")
+    options.add_argument(f"--user-data-dir={folder / 'profile'}")
+    options.add_argument("--window-size=1280,900")
+    options.add_experimental_option(
+        "prefs",
+        {
+            "download.default_directory": str(folder / "downloads"),
+            "download.prompt_for_download": False,
+        },
+    )
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    # With both paths given, selenium looks for neither on the web.
+    service = webdriver.ChromeService(executable_path=driver)
+    started = webdriver.Chrome(options=options, service=service)
+    started.downloads = folder / "downloads"
+    yield started
+    started.quit()

@@ -161,7 +161,7 @@ TABLE = {
     ),
     "r too large": (
         lambda _: corrupt(["a", "b", "c"], 1, 3, np.random.default_rng(0)),
-        "r = 3 extra labels cannot be drawn: with 3 classes there are only 2 other labels",
+        "r = 3 is too many: with 3 classes there are only 2 other labels to add",
     ),
     "p no share": (
         lambda _: corrupt(["a", "b"], 50, 1, np.random.default_rng(0)),
@@ -178,8 +178,8 @@ TABLE = {
     ),
     "too large to square": (
         rows([[1e160], [0.0]]),
-        "X holds 1e+160, too large to take distances in float64; scale the features, e.g. with "
-        "StandardScaler",
+        "the largest feature is 1e+160, too large to take distances in float64; multiply the "
+        "features by a number that brings them closer to 1",
     ),
     "paths without an embedding": (
         rows(["a.png", "b.png"]),
@@ -308,7 +308,7 @@ TABLE = {
     ),
     "task with r too large": (
         lambda _: TaskSettings(5, 5, 15, r=5),
-        "r = 5 extra labels cannot be drawn: with 5 classes there are only 4 other labels",
+        "r = 5 is too many: with 5 classes there are only 4 other labels to add",
     ),
     # Files.
     "no model": (
@@ -363,6 +363,10 @@ TABLE = {
         ["data", "get", "omniglot", "--from", "ftp://127.0.0.1"],
         "ftp://127.0.0.1/images_background.zip is not fetched because only https:// addresses "
         "are; use one",
+    ),
+    "tasks for Label Studio in a table": (
+        ["label", "labels.csv", "--out", "{folder}/out", "--to-label-studio", "tasks.csv"],
+        "Label Studio takes tasks as JSON; let the name of tasks.csv end in .json",
     ),
 }
 

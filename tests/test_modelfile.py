@@ -223,8 +223,8 @@ def test_an_embedding_of_ones_own_is_passed_again(tmp_path, own):
     with pytest.raises(CheckpointError) as caught:
         FsPLLClassifier.load(path)
     assert str(caught.value) == (
-        f"{path} was saved with an embedding of your own ({name}), which a file cannot hold; pass "
-        f"it again: FsPLLClassifier.load({str(path)!r}, embedding=...)"
+        f"{path} was saved with an embedding of your own ({name}), which a file cannot hold; give "
+        "it again (embedding=...)"
     )
     found = FsPLLClassifier.load(path, embedding=own)
     assert_same(found, clf, X)
@@ -669,7 +669,7 @@ def test_a_network_that_is_not_whole(tmp_path, checkpoint):
     tensors, metadata, _ = read(path)
     name = next(name for name in tensors if name.startswith("embedding."))
     rewrite(path, {name: ...})
-    refuse(path, "is not a whole conv4: 1 tensors are missing")
+    refuse(path, "is not a whole conv4: 1 tensor is missing")
     path.write_bytes(whole)
     rewrite(path, {name: tensors[name] + 1})
     refuse(path, "is damaged: its weights do not match their checksum")

@@ -253,7 +253,7 @@ def test_numpy_integers_are_integers():
 
 
 def test_more_distractors_than_other_classes():
-    with pytest.raises(CandidateError, match=r"r = 5 extra labels cannot be drawn") as caught:
+    with pytest.raises(CandidateError, match=r"r = 5 is too many") as caught:
         TaskSettings(5, 1, 1, r=5)
     assert "with 5 classes there are only 4 other labels" in str(caught.value)
     assert TaskSettings(5, 1, 1, r=4).r == 4

@@ -12,6 +12,7 @@ import numpy as np
 
 from fspll._common.arguments import check_count
 from fspll._common.errors import TaskError
+from fspll._common.words import counted
 from fspll.candidates.corruption import check_ambiguity, corrupt_mask
 
 
@@ -121,11 +122,12 @@ class TaskSource:
             if len(members) < needed:
                 raise TaskError(
                     f"n_shot + n_query = {needed} but class {self._name(label)!r} has "
-                    f"{len(members)} samples"
+                    f"{counted(len(members), 'sample')}"
                 )
         if len(present) < self.settings.n_way:
             raise TaskError(
-                f"n_way = {self.settings.n_way} but the data set has {len(present)} classes"
+                f"n_way = {self.settings.n_way} but the data set has "
+                f"{counted(len(present), 'class', 'classes')}"
             )
         object.__setattr__(self, "_rows", rows)
 

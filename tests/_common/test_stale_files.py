@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import socket
 import time
 
 import pytest
 
+from fspll._common import files
 from fspll._common.files import no_empty_folder, remove_stale, write_beside
 
 
@@ -45,6 +47,42 @@ def test_the_names_are_those_of_write_beside(tmp_path):
         remove_stale(tmp_path, "a")
         assert names(tmp_path) == []
         path.touch()
+
+
+@pytest.fixture
+def on_machine(monkeypatch):
+    """Return a function that gives this machine another name."""
+
+    def on_machine(name):
+        files._host.cache_clear()
+        monkeypatch.setattr(socket, "gethostname", lambda: name)
+
+    yield on_machine
+    files._host.cache_clear()
+
+
+def test_files_of_another_machine_stay_for_a_day(tmp_path, on_machine, gone):
+    on_machine("far")
+    for name, hours in (("old", 25), ("new", 23)):
+        path = tmp_path / f".{name}.{files._host()}-{gone}.part"
+        path.touch()
+        os.utime(path, (time.time() - hours * 3600,) * 2)
+    on_machine("near \udce9")
+    remove_stale(tmp_path, "")
+    assert names(tmp_path) == [path.name]
+    on_machine("far")
+    remove_stale(tmp_path, "")
+    assert names(tmp_path) == []
+
+
+def test_two_machines_write_to_different_files(tmp_path, on_machine):
+    paths = set()
+    for machine in ("near", "far"):
+        on_machine(machine)
+        with write_beside(tmp_path / "a.csv") as path:
+            path.touch()
+            paths.add(path)
+    assert len(paths) == 2
 
 
 def test_a_write_removes_what_a_killed_one_left(tmp_path, gone):

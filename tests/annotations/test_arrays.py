@@ -110,9 +110,9 @@ def test_npz_one_value_a_sample(save, votes_of):
         ({"y": MASK, "X": np.where(X == 3, np.inf, X)}, "'X', row 1, column 1 is inf"),
         ({"y": MASK, "X": X.astype(str)}, "'X' holds <U.*, not numbers"),
         ({"y": MASK, "names": ["a", "b", "a"]}, "must have 3 different names"),
-        ({"y": np.array([1, 2]), "names": ["a"]}, "has 2 samples but 1 names"),
+        ({"y": np.array([1, 2]), "names": ["a"]}, "has 2 samples but 1 name"),
         ({"y": MASK, "names": np.eye(3)}, "'names' of shape .* expected a list of texts"),
-        ({"y": MASK, "classes": ["a"]}, "has 4 columns of candidates but 1 different classes"),
+        ({"y": MASK, "classes": ["a"]}, "has 4 columns of candidates but 1 different class"),
         ({"y": np.array([{"a"}], dtype=object)}, "holds Python objects"),
     ],
 )
@@ -155,7 +155,7 @@ def test_vectors_by_name(table, save):
         read_annotations(table, features=save(X=X, names=["c", "a", "z"]))
     with pytest.raises(DataError, match="names 'a' more than once"):
         read_annotations(table, features=save(X=X, names=["a", "a", "b"]))
-    with pytest.raises(DataError, match="has 3 vectors but 1 names"):
+    with pytest.raises(DataError, match="has 3 vectors but 1 name"):
         read_annotations(table, features=save(X=X, names=["a"]))
 
 

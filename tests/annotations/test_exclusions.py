@@ -25,6 +25,12 @@ def test_what_is_left(make, votes_of):
     assert votes_of(narrow)["b"] == {"dog": 1, "fox": 1, "lynx": 1, "yak": 1}
 
 
+def test_candidates_tell_what_a_comma_between_exclusions_means(make, votes_of):
+    rows = [f"{n},cat|lynx|dog,fox{n}" for n in range(10)]
+    path = make("l.csv", "\n".join(["id,candidates,excluded", 'a,,"cat, lynx"', *rows]))
+    assert votes_of(read_annotations(path))["a"].keys() == {"dog", *(f"fox{n}" for n in range(10))}
+
+
 def test_exclusions_alone(make, votes_of):
     path = make("l.csv", "id,not\na,cat\nb,dog\nc,\n")
     found = read_annotations(path, classes=["cat", "dog", "fox"])

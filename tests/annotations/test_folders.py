@@ -50,6 +50,22 @@ def test_the_folder_is_a_candidate_too(pets, make, votes_of, name, table):
     }
 
 
+def test_names_of_folders_tell_what_a_comma_means(make, tmp_path):
+    """In one table the alternatives are two classes, in the other one class with a comma."""
+    for folder in ("cat", "dog", "tench, Tinca tinca"):
+        for number in range(5):
+            make(f"pets/{folder}/{folder[0]}{number}.png", "")
+    others = [f"c{number}.png,fox{number}" for number in range(1, 5)]
+    others += [f"d{number}.png,yak{number}" for number in range(5)]
+    for cell, expected in (
+        ("dog, lynx", ["cat", "dog", "lynx"]),
+        ("tench, Tinca tinca", ["cat", "tench, Tinca tinca"]),
+    ):
+        rows = ["file,alternatives", f'c0.png,"{cell}"', *others]
+        make("pets/alternatives.csv", "\n".join(rows))
+        assert read_annotations(tmp_path / "pets").candidates.names(0) == expected
+
+
 @pytest.mark.parametrize(
     ("table", "message"),
     [

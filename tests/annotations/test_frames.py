@@ -71,7 +71,7 @@ def test_what_is_no_table():
 
 
 @pytest.mark.parametrize("kind", ["parquet", "feather"])
-def test_files_of_arrow(tmp_path, votes_of, kind):
+def test_files_of_arrow(tmp_path, votes_of, kind, monkeypatch):
     pytest.importorskip("pyarrow")
     for number, columns in enumerate((COLUMNS, LISTS)):
         path = tmp_path / f"{number}.{kind}"
@@ -89,6 +89,9 @@ def test_files_of_arrow(tmp_path, votes_of, kind):
         read_annotations(damaged)
     with pytest.raises(DataError, match="does not exist"):
         read_annotations(tmp_path / f"none.{kind}")
+    monkeypatch.setenv("FSPLL_MAX_BYTES", "10")
+    with pytest.raises(DataError, match="bytes, more than the 10 that are allowed; set FSPLL_MAX"):
+        read_annotations(damaged)
 
 
 def test_an_absent_package_is_named(tmp_path, monkeypatch):

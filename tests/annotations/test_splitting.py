@@ -81,6 +81,45 @@ def test_a_comma_has_to_be_shown_where_a_column_may_hold_one_label():
     assert shown.delimiter == ","
 
 
+CAKES = ["Gâteau, crème", "Tarte", "Éclair", "Tarte", "Flan", "Éclair", "Tarte", "Flan", "Tarte"]
+
+
+@pytest.mark.parametrize("several", [True, False])
+@pytest.mark.parametrize("more", ["Tarte", "Gâteau, crème", "Baba, rhum"])
+def test_a_comma_whose_parts_occur_nowhere_else_belongs_to_the_name(several, more):
+    splitter = Splitter.choose(None, [*CAKES, more], "", several=several)
+    assert splitter.labels("Gâteau, crème", "") == ["Gâteau, crème"]
+    assert str(splitter) == "one label per cell (give delimiter=',' if ',' separates candidates)"
+    assert Splitter.choose(",", CAKES, "").labels("Gâteau, crème", "") == ["Gâteau", "crème"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "labels", "shown"),
+    [
+        ([*CAKES, "crème"], (), "separator ','"),  # a part stands alone
+        ([*CAKES, "crème, Gâteau"], (), "separator ','"),  # in another order
+        ([*CAKES, "Gâteau, fruits"], (), "separator ','"),  # with another partner
+        ([*CAKES, "Baba,"], (), "separator ','"),
+        ([*CAKES, "Tarte"], ("crème",), "separator ','"),  # it is known from elsewhere
+        (CAKES, (), "separator ',' (give delimiter='' if it belongs to the names)"),  # too few
+        (CAKES[:1] * 20, (), "separator ',' (give delimiter='' if it belongs to the names)"),
+    ],
+)
+def test_a_comma_separates_all_the_same(cells, labels, shown):
+    splitter = Splitter.choose(None, cells, "", labels=labels)
+    assert str(splitter) == shown
+    assert splitter.labels(cells[0], "") == ["Gâteau", "crème"]
+
+
+def test_a_label_that_is_known_with_its_comma_is_not_split():
+    assert Splitter.choose(None, CAKES[:3], "", labels=["Gâteau, crème"]).delimiter == ""
+
+
+def test_written_candidates_do_not_depend_on_how_many_there_are():
+    cells = join_candidates([[cake] for cake in [*CAKES, "Tarte"]])
+    assert cells[0] == '["Gâteau, crème"]'
+
+
 def test_cells_of_one_label_are_not_split():
     cells = ["Gâteau, crème", "Tarte", "a/b", "this or that", "x; y", "Tarte\nTatin"]
     splitter = Splitter.one_label(None, cells, "")

@@ -94,7 +94,7 @@ def test_a_table_of_vectors_that_does_not_fit(make):
     labels = make("l.csv", "id,label\na,cat\nb,dog\n")
     with pytest.raises(DataError, match=r"v\.csv has no vector for the sample 'b' \(l\.csv, row 3"):
         read_annotations(labels, features=make("v.csv", "id,u\na,1\n"))
-    with pytest.raises(DataError, match=r"v\.csv has 1 rows but l\.csv has 2 samples"):
+    with pytest.raises(DataError, match=r"v\.csv has 1 row but l\.csv has 2 samples"):
         read_annotations(labels, features=make("v.csv", "u,v\n1,2\n"))
     with pytest.raises(DataError, match=r"v\.csv, row 2, column 'u': 'one' is no number"):
         read_annotations(labels, features=make("v.csv", "u,v\none,2\n3,4\n"))

@@ -10,7 +10,7 @@ import zipfile
 import pytest
 
 from fspll._common.errors import DataError, InputError, MissingPackageError
-from fspll.annotations import read_annotations, read_answers, workbooks
+from fspll.annotations import read_annotations, read_answers
 
 openpyxl = pytest.importorskip("openpyxl")
 ROWS = [["file", "candidates"], ["a.png", "cat|lynx"], ["b.png", "dog"]]
@@ -120,9 +120,18 @@ def test_what_cannot_be_read(book, make, monkeypatch, tmp_path):
     path.write_bytes(whole)
     with pytest.raises(InputError, match=r"sheet='x' belongs to a spreadsheet"):
         read_annotations(make("l.csv", "file,label\na,b\n"), sheet="x")
-    monkeypatch.setattr(workbooks, "MOST_BYTES", 10)
-    with pytest.raises(DataError, match=r"unpacks to .* bytes; at most 10 are read"):
+    with zipfile.ZipFile(path) as archive:
+        size = sum(one.file_size for one in archive.infolist())
+    assert size > len(whole)  # what it unpacks to counts
+    monkeypatch.setenv("FSPLL_MAX_BYTES", f"{size - 1}")
+    with pytest.raises(
+        DataError,
+        match=rf"l\.xlsx, unpacked, has {size:,} bytes, more than the {size - 1:,} that are "
+        "allowed; set FSPLL_MAX_BYTES to raise the limit",
+    ):
         read_annotations(path)
+    monkeypatch.setenv("FSPLL_MAX_BYTES", f"{size}")
+    assert len(read_annotations(path)) == len(ROWS) - 1
     monkeypatch.setitem(sys.modules, "openpyxl", None)
     with pytest.raises(
         MissingPackageError, match=r"reading l\.xlsx needs the package 'openpyxl'.*fspll\[tables\]"

@@ -7,6 +7,7 @@ import json
 import re
 import time
 import zipfile
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,11 +16,13 @@ pytest.importorskip("starlette", reason="the extra 'app' is not installed")
 
 from PIL import Image
 from starlette.testclient import TestClient
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from fspll.app.preview import ENCODINGS
 from fspll.app.server import make_app
 from fspll.app.workspaces import Workspaces
+from fspll.cli.console import with_option_names
 from fspll.cli.main import app as command
 from fspll.datasets.glyphs.drawing import load_glyphs
 
@@ -67,7 +70,9 @@ class Browser:
 
 @pytest.fixture
 def client():
-    with TestClient(make_app(Workspaces(), "token"), base_url="http://127.0.0.1") as client:
+    speak = partial(with_option_names, command=get_command(command).commands["label"])
+    app = make_app(Workspaces(), "token", speak=speak)
+    with TestClient(app, base_url="http://127.0.0.1") as client:
         yield client
 
 
@@ -160,6 +165,7 @@ def test_the_result_is_the_commands_to_the_byte(browser, drawings, tmp_path, mon
     # What could not be read is in the report, without the folder of the upload.
     assert b"pictures/05.png (labels.csv, row 7)" in download("report.html")
     assert b"is not in pictures" in download("report.html")
+    assert b"--merge-similar makes them one" in download("report.html")
     assert b"fspll-upload-" not in b"".join(map(download, names))
     with zipfile.ZipFile(io.BytesIO(download("everything.zip"))) as archive:
         assert {*names} <= {*archive.namelist()}
@@ -381,11 +387,11 @@ def test_eps_in_the_coat_of_png_is_refused_by_the_decoder(browser, drawings):
     browser.send("l.csv", "file,label\na.png,a\nb.png,b\n")
     assert browser.read()["missing"] == 0
     shown = browser.client.get(f"/token/new/{browser.key}/picture/0")
-    assert "is not a picture file of a format that is read here" in shown.json()["error"]
+    assert shown.json()["error"].startswith("pictures/a.png is not a picture file of a format")
     status = browser.wait(browser.run())
     assert status["state"] == "failed"
     assert status["message"].startswith("1 of 2 samples cannot be read: pictures/a.png (l.csv, row")
-    assert status["message"].endswith("leave them out with “Leave out samples that cannot be read”")
+    assert status["message"].endswith("leave it out with “Leave out samples that cannot be read”")
     # Corrected, and run again.
     home = browser.run(skip_bad=True)
     assert browser.wait(home)["state"] == "ready"

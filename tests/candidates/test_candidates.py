@@ -549,7 +549,7 @@ def test_corruption_of_names_with_other_classes():
 @pytest.mark.parametrize(
     ("p", "r", "message"),
     [
-        (1, 5, "r = 5 extra labels cannot be drawn: with 5 classes there are only 4 other labels"),
+        (1, 5, "r = 5 is too many: with 5 classes there are only 4 other labels to add"),
         (1, -1, "r counts extra labels: a whole number of 0 or more, not -1"),
         (1, 1.0, "r counts extra labels: a whole number of 0 or more, not 1.0"),
         (1, True, "r counts extra labels: a whole number of 0 or more, not True"),
@@ -617,7 +617,7 @@ def test_taking_rows_is_indexing_the_mask(mask, random):
 def test_corruption_of_any_labels(labels, p, r):
     n_classes = len(set(labels))
     if r > n_classes - 1:
-        with pytest.raises(CandidateError, match=f"r = {r} .* with {n_classes} classes"):
+        with pytest.raises(CandidateError, match=f"r = {r} .* with {n_classes} class"):
             corrupt(labels, p, r, np.random.default_rng(0))
         return
     sets = corrupt(labels, p, r, np.random.default_rng(0))

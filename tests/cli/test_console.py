@@ -24,6 +24,8 @@ def command():
         encoding: str = "",
         skip_bad: bool = typer.Option(False, "--skip-bad"),
         picture: str = typer.Option("", "--file"),
+        marks: bool = False,
+        encoder: str = "",
     ):
         """Do nothing."""
 
@@ -43,7 +45,19 @@ def command():
         ("the library's own: classes=...", "the library's own: classes=..."),
         ("encoding = 3 is too many", "--encoding 3 is too many"),
         ("picture=True", "--file"),
-        ("skip_bad + encoding = 9", "skip_bad + encoding = 9"),
+        ("skip_bad + encoding = 9 is no value", "--skip-bad + --encoding = 9 is no value"),
+        ("skip_bad + other = 9", "--skip-bad + other = 9"),
+        ("give marks=True or marks=False", "give --marks or --no-marks"),
+        ("encoding = [1, 2], not [3]", "--encoding 1,2, not [3]"),
+        ("it needs skip_bad for that", "it needs --skip-bad for that"),
+        ("encoding is a share, not 3", "encoding is a share, not 3"),
+        ("encoding is a share above 0", "--encoding is a share above 0"),
+        ("give embedding=..., not class_balance", "give --encoder ..., not class_balance"),
+        # What comes from files and users stays as it is.
+        ("'encoding=3' and \"skip_bad\" of it's", "'encoding=3' and \"skip_bad\" of it's"),
+        ("a person's skip_bad=True", "a person's --skip-bad"),
+        ("/data/skip_bad/skip_bad.csv is empty", "/data/skip_bad/skip_bad.csv is empty"),
+        ("file=1.csv does not exist", "file=1.csv does not exist"),
         ("no_encoding='x'", "no_encoding='x'"),
         ("encoding must be text, not 3", "--encoding must be text, not 3"),
         ("classes must be text", "classes must be text"),

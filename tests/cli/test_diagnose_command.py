@@ -34,7 +34,7 @@ def test_sets_alone(run, table):
     assert lines[0] == f"{read}, separator '|', samples from 'sample'"
     counts = "1 with 1, 7 with 2, 2 with 3"
     assert lines[1] == f"10 samples, 4 classes, 2.10 candidates per sample ({counts})"
-    assert lines[2] == "1 of 4 classes have a sample that nothing else can be"
+    assert lines[2] == "1 of 4 classes have a sample with no other candidate"
     assert lines[-1].startswith("for the ceiling, say what belongs together (--groups COLUMN)")
 
 
@@ -75,7 +75,7 @@ def test_inseparable_labels_few_samples_and_votes(run, tmp_path):
     assert "always together, cannot be told apart by any sample: a, b" in output
     assert "too few samples that may have the label: c (1), d (1)" in output
     assert "9 votes; labels with more votes count more" in output
-    assert "2 of 4 classes have a sample that nothing else can be" in output
+    assert "2 of 4 classes have a sample with no other candidate" in output
 
 
 def test_with_vectors(run, tmp_path):

@@ -127,7 +127,10 @@ def test_from_training_to_evaluation(run, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("--methods PN,KNN", "method must be one of PN, FsPLL-nM, FsPLL, Evidence, MAML"),
+        (
+            "--methods PN,KNN",
+            "there is no method 'KNN' (did you mean 'PL-KNN'?); known are PN, FsPLL-nM",
+        ),
         ("--n-way five", "--n-way takes whole numbers such as 5,10,20, not 'five'"),
         ("--n-shot 7", "--n-shot 7 leaves no query: a class of glyphs/test has 7"),
         ("--n-way 5,30", "--n-way 30 but glyphs/test has 8 classes"),

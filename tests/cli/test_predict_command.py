@@ -160,7 +160,7 @@ def test_another_kind_of_sample_is_refused(run, model, tmp_path):
     code, output, complaints = run("predict", model, "--text", tmp_path / "new.txt")
     assert (code, output) == (2, "")
     assert complaints == (
-        "error: this model was made from pictures; give it samples of that kind, not of texts"
+        "error: this model was made from pictures; give it samples of that kind, not texts"
     )
 
 
@@ -172,11 +172,11 @@ def test_what_is_refused(run, model, pictures, tmp_path):
         ([model], "give new samples in one way"),
         ([model, pictures, "--features", tmp_path / "X.npy"], "give new samples in one way"),
         ([model, tmp_path / "empty"], "holds no pictures"),
-        ([model, "--text", tmp_path / "blank.txt"], "holds no text"),
+        ([model, "--text", tmp_path / "blank.txt"], "blank.txt is empty"),
         ([model, "--text", tmp_path / "none.txt"], "none.txt does not exist"),
         (
             [model, "--features", tmp_path / "X.npy"],
-            "made from pictures; give it samples of that kind, not of vectors",
+            "made from pictures; give it samples of that kind, not vectors",
         ),
         ([tmp_path / "none.fspll", pictures], "there is no model file"),
         ([tmp_path / "blank.txt", pictures], "is not a safetensors file"),

@@ -55,7 +55,7 @@ def test_what_is_not_there_yet_is_counted_not_made_up(reproduce):
     reproduce("--rows", "ceiling")
     code, told, _, _ = reproduce("--rows", "PN,ceiling", "--only-page")
     assert code == 0
-    assert "1 cells, 1 cells missing" in told
+    assert "1 cell, 1 cell missing" in told
 
 
 @pytest.mark.parametrize(

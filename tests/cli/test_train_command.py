@@ -1,13 +1,10 @@
-"""``fspll train`` and ``fspll demo``, from their options to their files and messages."""
+"""``fspll train``, from its options to its files and messages."""
 
 from __future__ import annotations
 
 import builtins
 import json
-import os
-import re
 import shutil
-import signal
 
 import pytest
 from PIL import Image
@@ -15,7 +12,7 @@ from PIL import Image
 from fspll import datasets
 from fspll.cli import progress
 from fspll.datasets import load_glyphs
-from fspll.datasets.glyphs import GLYPHS, drawing
+from fspll.datasets.glyphs import GLYPHS
 from fspll.embeddings import Conv4Classifier, load_checkpoint
 from fspll.metalearning import TrainingPlan
 
@@ -120,8 +117,11 @@ def test_an_interrupt_is_answered_with_130(run, tmp_path, monkeypatch):
         ("--meta-batch 3", "--meta-batch 3 does not divide --tasks 4"),
         ("--optimizer lbfgs", "--optimizer must be one of adam, sgd, not 'lbfgs'"),
         ("--n-way 30", "--n-way 30 but the data set has 12 classes"),
-        ("--n-query 7", "n_shot + n_query = 9 but class 'alphabet000/character01' has 8 samples"),
-        ("--patience 2", "patience needs held_out classes to compare the epochs on"),
+        (
+            "--n-query 7",
+            "--n-shot + --n-query = 9 but class 'alphabet000/character01' has 8 samples",
+        ),
+        ("--patience 2", "--patience needs --held-out classes to compare the epochs on"),
         ("--held-out 2", "--held-out 2 keeps 2 classes aside, but a score on tasks of --r 1"),
         ("--device tpu", "--device must be 'auto', 'cpu', 'cuda', 'cuda:<number>' or 'mps', not"),
         ("--architecture vgg", "there is no architecture 'vgg'"),
@@ -251,57 +251,3 @@ def test_too_few_classes_to_split(run, tmp_path, pets):
         f"error: {pets} has 3 classes, which is too few to train on some and test on others; 4 or "
         "more are needed, or folders train/ and test/ of classes"
     )
-
-
-# -------------------------------------------------------------------- the demo
-
-
-@pytest.fixture
-def _few_classes(monkeypatch):
-    """As many classes and drawings as the tasks of the demo take."""
-
-    def few(n_classes, *, split):
-        assert (n_classes, split) in ((400, "train"), (200, "test"))
-        return load_glyphs(31 if split == "train" else 21, split=split, size=16)
-
-    monkeypatch.setattr(drawing, "load_glyphs", few)
-
-
-@pytest.mark.usefixtures("_few_classes")
-def test_the_demo_prints_its_table(run, tmp_path):
-    code, output, errors = run("demo", "--steps", 2, "--tasks", 2, "--out", tmp_path / "kept")
-    assert (code, errors) == (0, "")
-    rows = [re.findall(r"[\d.]+", line) for line in output.splitlines() if line.count("±") == 4]
-    assert [row[:2] for row in rows] == [[n, k] for n in ("5", "20") for k in ("2", "3", "4")]
-    assert all(0 <= float(figure) <= 1 for row in rows for figure in row[2::2])
-    assert len({row[2] for row in rows}) > 1
-    heading = next(line for line in output.splitlines() if "labels per sample" in line)
-    names = ["PN", "FsPLL-nM", "FsPLL", "Evidence"]
-    assert re.findall(r"PN|FsPLL-nM|FsPLL|Evidence", heading) == names
-    assert f"The model is in {tmp_path / 'kept'}." in output
-    plan = load_checkpoint(tmp_path / "kept" / "model.safetensors").metadata["training"]["plan"]
-    assert (plan["regime"], plan["n_tasks"]) == ("leave-one-out", 2)
-
-
-def test_the_demo_overwrites_no_model(run, tmp_path):
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "model.safetensors").write_bytes(b"precious")
-    code, output, errors = run("demo", "--steps", 2, "--tasks", 2, "--out", tmp_path / "mine")
-    expected = f"error: {tmp_path / 'mine'} holds a trained model already; choose another folder"
-    assert (code, output, errors) == (2, "", expected)
-    assert (tmp_path / "mine" / "model.safetensors").read_bytes() == b"precious"
-    (tmp_path / "file").write_text("mine")
-    code, output, errors = run("demo", "--steps", 2, "--out", tmp_path / "file")
-    expected = f"error: {tmp_path / 'file'} is a file; training needs a folder to write to"
-    assert (code, output, errors) == (2, "", expected)
-
-
-@pytest.mark.usefixtures("_few_classes")
-def test_an_interrupted_demo(run, monkeypatch):
-    def interrupt(bar, report):
-        os.kill(os.getpid(), signal.SIGINT)
-
-    monkeypatch.setattr(progress.TrainingBar, "observe", interrupt)
-    code, output, errors = run("demo", "--steps", 9)
-    assert (code, errors) == (130, "stopped; what was finished is kept")
-    assert "±" not in output

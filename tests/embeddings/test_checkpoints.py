@@ -189,11 +189,11 @@ DAMAGES = {
     ),
     "tensor missing": (
         lambda p: rewrite(p, tensors={"network.blocks.0.1.bias": None}),
-        "is not a whole conv4: 1 tensors are missing, e.g. blocks.0.1.bias",
+        "is not a whole conv4: 1 tensor is missing, e.g. blocks.0.1.bias",
     ),
     "tensor too many": (
         lambda p: rewrite(p, tensors={"network.head": torch.zeros(1)}),
-        "is not a whole conv4: 1 tensors are foreign, e.g. head",
+        "is not a whole conv4: 1 tensor is foreign, e.g. head",
     ),
     "gone": (lambda p: p.unlink(), "there is no model file"),
     "folder": (lambda p: (p.unlink(), p.mkdir()), "is a folder, not a model file"),

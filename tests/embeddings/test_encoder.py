@@ -157,7 +157,7 @@ def test_a_module_of_double_precision():
         (
             nn.Flatten(),
             [np.zeros((8, 8)), np.zeros((8, 9))],
-            r"differ in shape \(\(1, 8, 8\), \(1, 8, 9\)\); give the embedding an InputSpec",
+            r"differ in shape \(\(1, 8, 8\), \(1, 8, 9\)\); resize them, or save the network",
         ),
         (nn.ReflectionPad2d(-1), np.zeros((2, 1, 8, 8)), "must return"),
     ],

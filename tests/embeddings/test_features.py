@@ -219,7 +219,7 @@ def test_all_unreadable_samples_are_named(files, tmp_path):
     assert f"{files[3]} cannot be decoded, so it is damaged or cut short" in message
     assert f"{files[7]} is not a picture file" in message
     assert f"{files[9]} does not exist" in message
-    assert message.endswith("leave them out with skip_bad=True (--skip-bad)")
+    assert message.endswith("leave them out with skip_bad=True")
     found = encode_cached(Counting(), files, skip_bad=True)
     assert [one.index for one in found.unreadable] == [3, 7, 9]
     assert found.kept.tolist() == [i for i in range(40) if i not in (3, 7, 9)]

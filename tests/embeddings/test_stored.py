@@ -102,7 +102,7 @@ def test_an_encoder_of_ones_own_is_passed_again(own):
     name = load_embedding(own).name
     assert str(caught.value) == (
         f"m.fspll was saved with an embedding of your own ({name}), which a file cannot hold; "
-        "pass it again: FsPLLClassifier.load('m.fspll', embedding=...)"
+        "give it again (embedding=...)"
     )
 
 

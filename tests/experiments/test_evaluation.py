@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 
 import numpy as np
 import pytest
@@ -145,7 +145,7 @@ def test_an_unknown_reference_lists_what_there_is(data):
 
 def test_an_unknown_method(data):
     with pytest.raises(
-        InputError, match=r"method must be one of PN, FsPLL-nM, .*, PL-KNN, .*, not 'KNN'"
+        InputError, match=r"there is no method 'KNN'.*; known are PN, FsPLL-nM, .*, PL-KNN, "
     ):
         evaluate([encoder()], data, SETTINGS, ["PN", "KNN"], n_tasks=2)
 
@@ -201,6 +201,17 @@ def test_csv(rows, tmp_path):
         expected = {name: "" if v is None else str(v) for name, v in asdict(row).items()}
         assert line == expected
         assert float(line["mean"]) == row.mean
+
+
+def test_names_begin_no_formula(rows, tmp_path):
+    path = tmp_path / "rows.csv"
+    named = replace(rows[0], checkpoint="=HYPERLINK(1)", method="a;=1+1", mean=-0.5)
+    write_rows([named], path, {})
+    with path.open(newline="") as file:
+        (line,) = csv.DictReader(file)
+    assert line["checkpoint"] == "'=HYPERLINK(1)"
+    assert line["method"] == "a;'=1+1"  # where a spreadsheet splits at semicolons
+    assert line["mean"] == "-0.5"
 
 
 def test_json(rows, tmp_path):

@@ -223,8 +223,10 @@ def test_texts_go_to_any_function(annotate):
 @pytest.mark.parametrize(
     ("parts", "options", "message"),
     [
-        ({}, {}, "say what turns the samples into features"),
-        ({}, {"encoder": "features"}, "needs vectors, but the annotations have none"),
+        ({}, {}, "there are only names and labels of the samples; say where"),
+        ({"files": ("a", "b")}, {}, "say what turns the samples into features"),
+        ({}, {"encoder": "features"}, "needs vectors, and there are none; .*features=FILE"),
+        ({}, {"encoder": lambda X: X, "images": "none"}, "none is not a folder of pictures"),
         ({"features": np.ones((2, 2))}, {"encoder": "nothing"}, "there is no encoder 'nothing'"),
         (
             {"texts": ("a", "b")},

@@ -94,6 +94,20 @@ def test_one_question_for_two_groups_that_nothing_tells_apart():
     assert all(gain < 0.6 for _, gain, _ in chosen[2:])
 
 
+def test_a_sample_whose_group_rules_its_candidates_out_is_worth_its_own_doubt():
+    truth = np.repeat(np.arange(4), 5)
+    mask = np.zeros((20, 4), dtype=bool)
+    mask[truth < 2, :2] = True  # two groups whose names are open
+    mask[truth >= 2, 2:] = True
+    mask[0] = [False, False, True, True]  # lies in one of them, with candidates of the others
+    groups = groups_of(truth, mask)
+    groups.by_features[0] = [1.0, 0.0, 0.0, 0.0]
+    confidence = np.full(20, 0.5)
+    confidence[0] = 1e-12
+    gains = {row: gain for row, gain, _ in choose_questions(confidence, groups)}
+    assert gains[0] == pytest.approx(1.0, abs=0.01)
+
+
 def test_without_groups_a_question_is_worth_its_own_doubt():
     chosen = choose_questions(np.array([0.9, 1.0, 0.4, 0.995, 0.7]), None)
     assert [row for row, _, _ in chosen] == [2, 4, 0]

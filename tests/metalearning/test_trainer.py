@@ -344,6 +344,7 @@ def test_a_finished_run_returns_at_once(tmp_path):
     [
         ({"seed": 4}, r"belongs to a run with seed = 0, not 4; choose another folder"),
         ({"r": (1, 2)}, r"belongs to a run with r = \[1\], not \[1, 2\]"),
+        ({"fresh": True}, r"a run with fresh = False, not fresh=True; choose another folder"),
         ({"regime": "pn"}, r"a run with regime = 'leave-one-out', not 'pn'"),
         ({"epochs": 3}, r"a run with epochs = 2, not 3; .* or start over with restart=True"),
     ],
@@ -357,7 +358,7 @@ def test_the_state_of_another_plan_is_refused(tmp_path, changes, message):
 def test_the_state_of_other_data_is_refused(tmp_path):
     train(DATA, PLAN, tmp_path)
     with pytest.raises(
-        CheckpointError, match=r"data = .*144 images.*, not .*'patterns': 168 images"
+        CheckpointError, match=r"a run on .*144 images.*, not on .*'patterns': 168 images"
     ):
         train(patterns(7), PLAN, tmp_path)
 

@@ -6,15 +6,20 @@ import errno
 import hashlib
 import os
 import re
+import socket
 import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 
 from fspll._common.errors import DataError, InputError
 
 DATA_VARIABLE = "FSPLL_DATA"
+# What a file is called while it is written: its target's name, the machine and the process. Earlier
+# versions left the machine out.
+PART = re.compile(r"\.(.+)\.(?:([0-9a-f]{8})-)?([0-9]+)\.part")
 _DAY = 24 * 60 * 60.0
 
 
@@ -65,8 +70,8 @@ def write_beside(target: Path | str) -> Iterator[Path]:
     ['a.txt']
     """
     target = Path(target)
-    # The process id keeps two writers of one file apart; the last to finish wins, whole.
-    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
+    # Machine and process keep two writers of one file apart; the last to finish wins, whole.
+    beside = target.with_name(f".{target.name}.{_host()}-{os.getpid()}.part")
     try:
         make_folder(target.parent)
         remove_stale(target.parent, target.name)
@@ -128,8 +133,10 @@ def _flush_folder(folder: Path) -> None:
 def remove_stale(folder: Path, start: str) -> None:
     """Remove what ``write_beside`` left behind in processes that were killed.
 
-    Such a file is called ``.<target>.<process id>.part``. It is stale when its process is gone, or
-    when nobody wrote to it for a day (by then the number may be another process's).
+    Such a file is called ``.<target>.<machine>-<process id>.part``. It is stale when its process
+    is gone from this machine, or when nobody wrote to it for a day (by then the number may be
+    another process's). Of a process on another machine, which may share the folder, only the day
+    tells.
 
     Parameters
     ----------
@@ -138,16 +145,24 @@ def remove_stale(folder: Path, start: str) -> None:
     start : str
         How the names of the targets begin.
     """
-    pattern = re.compile(rf"\.{re.escape(start)}.*\.(\d+)\.part")
     try:
         paths = list(folder.iterdir())
     except OSError:  # no such folder, or one that may not be read
         return
     for path in paths:
-        found = pattern.fullmatch(path.name)
+        found = PART.fullmatch(path.name)
+        if not found or not found[1].startswith(start):
+            continue
+        ours = found[2] in (None, _host())
         with suppress(OSError):  # it went meanwhile, or may not be removed: it does no harm
-            if found and (_is_gone(int(found[1])) or time.time() - path.stat().st_mtime > _DAY):
+            if (ours and _is_gone(int(found[3]))) or time.time() - path.stat().st_mtime > _DAY:
                 path.unlink()
+
+
+@cache
+def _host() -> str:
+    """Return a short hash of this machine's name, which may hold anything."""
+    return hashlib.sha256(socket.gethostname().encode(errors="replace")).hexdigest()[:8]
 
 
 def _is_gone(process: int) -> bool:

@@ -93,7 +93,9 @@ def _widths(X: np.ndarray | None) -> tuple[str, ...]:
 
 def _fitting(path: Path, X: np.ndarray, annotations: Annotations) -> np.ndarray:
     if len(X) != len(annotations):
-        raise DataError(f"{path} has {len(X)} rows of features but {len(annotations)} samples")
+        rows = counted(len(X), "row")
+        samples = counted(len(annotations), "sample")
+        raise DataError(f"{path} has {rows} of features but {samples}")
     return X
 
 
@@ -113,7 +115,8 @@ def _read_column(
         )
     values = column.tolist()
     if names is not None and len(names) != len(values):
-        raise DataError(f"{path} has {len(values)} samples but {len(names)} names")
+        samples = counted(len(values), "sample")
+        raise DataError(f"{path} has {samples} but {counted(len(names), 'name')}")
     if stored is not None and column.dtype.kind != "U":
         for row, value in enumerate(values):
             if not 0 <= value < len(stored):
@@ -122,7 +125,9 @@ def _read_column(
                     "classes"
                 )
         values = [[stored[value]] for value in values]
-    splitter = Splitter.choose(options.delimiter, values, f"{path.name}, {key!r}")
+    splitter = Splitter.choose(
+        options.delimiter, values, f"{path.name}, {key!r}", labels=stored or options.classes or ()
+    )
 
     def opinion(row: int) -> Opinion:
         labels = splitter.labels(values[row], f"{path.name}, row {row} of {key!r}")
@@ -201,7 +206,8 @@ def _assemble(
     if names is not None and (len(names) != n or len(set(names)) != n):
         raise DataError(f"{path} must have {n} different names, one per sample")
     if X is not None and len(X) != n:
-        raise DataError(f"{path} has {len(X)} rows of features but {n} samples")
+        rows = counted(len(X), "row")
+        raise DataError(f"{path} has {rows} of features but {counted(n, 'sample')}")
     columns, votes = merge_columns(columns, votes, options.renames)
     majority = options.combine == "majority"
     classes, votes = keep_used(columns, keep_most(votes) if majority else votes)
@@ -231,6 +237,7 @@ def _class_names(
     n_columns = votes.shape[1]
     if len(given) != n_columns or len(set(given)) != n_columns:
         raise DataError(
-            f"{path} has {n_columns} columns of candidates but {len(set(given))} different classes"
+            f"{path} has {counted(n_columns, 'column')} of candidates but "
+            f"{counted(len(set(given)), 'different class', 'different classes')}"
         )
     return list(given), votes

@@ -28,12 +28,14 @@ def apply_exclusions(
     """
     cells = [_without_not(row[column]) for row in grid.rows]
     where = f"{grid.source}, column {grid.header[column]!r}"
-    splitter = Splitter.choose(options.delimiter, cells, where)
+    given = list(opinions)
+    labels = {label for one in given for label in one.labels}.union(options.classes or ())
+    splitter = Splitter.choose(options.delimiter, cells, where, labels=labels)
     excluded = {
         grid.where[row]: set(options.renamed(splitter.labels(cell, grid.place(row, column))))
         for row, cell in enumerate(cells)
     }
-    given = [one._replace(labels=options.renamed(one.labels)) for one in opinions]
+    given = [one._replace(labels=options.renamed(one.labels)) for one in given]
     mentioned = {label for one in given for label in one.labels}.union(*excluded.values())
     every = sorted(options.classes or mentioned)
     for one in given:

@@ -97,7 +97,8 @@ def _read_alternatives(
         )
     cells = [row[column] for row in grid.rows]
     where = f"{path.name}, column {grid.header[column]!r}"
-    splitter = Splitter.choose(options.delimiter, cells, where)
+    classes = set(map(_class_of, pictures))
+    splitter = Splitter.choose(options.delimiter, cells, where, labels=classes)
     known = _Pictures(root, pictures)
     found: dict[str, list[str]] = {}
     seen: dict[str, str] = {}

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from fspll._common.errors import DataError, MissingPackageError
+from fspll._common.reading import check_plain_file, check_size
 from fspll.annotations.grid import Grid
 
 NAME = "the data frame"
@@ -138,8 +139,7 @@ def read_arrow(path: Path, kind: str) -> Grid:
         from pyarrow import feather, parquet
     except ImportError:
         raise MissingPackageError("pyarrow", "tables", f"reading {path.name}") from None
-    if not path.is_file():
-        raise DataError(f"{path} {'is a folder' if path.exists() else 'does not exist'}")
+    check_size(str(path), check_plain_file(path, "a table").st_size)
     try:
         table = (parquet if kind == "parquet" else feather).read_table(str(path))
     except (pyarrow.ArrowException, OSError, ValueError) as error:

@@ -9,6 +9,7 @@ from typing import Any
 
 from fspll._common.errors import DataError
 from fspll._common.pictures import has_picture_suffix
+from fspll.annotations.addresses import read_addresses
 from fspll.annotations.collecting import Opinion, Options
 
 # In this order: the first that a file has is taken.
@@ -241,11 +242,12 @@ def describe(grid: Grid, options: Options, unnamed: list[str] | None = None) -> 
             files = names
             file = sample
     texts = None if text is None else grid.texts(text, "text")
+    names, files, renamed = read_addresses(names, files)
     places = {"samples": None if sample == file else sample, "pictures": file, "texts": text}
     understood = [
         f"{what} from {grid.header[at]!r}" for what, at in places.items() if at is not None
     ]
-    return Described(names, files, texts, tuple(understood), (sample, file, text))
+    return Described(names, files, texts, (*understood, *renamed), (sample, file, text))
 
 
 def find_annotator(grid: Grid, options: Options, described: Described) -> int | None:

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
-from urllib.parse import parse_qs, urlsplit
 
 from fspll._common.errors import DataError
 from fspll._common.words import counted
@@ -20,7 +18,6 @@ from fspll.annotations.collecting import Options, collect
 from fspll.annotations.grid import (
     CANDIDATE_NAMES,
     SAMPLE_NAMES,
-    Described,
     Grid,
     describe,
     find_column,
@@ -37,7 +34,6 @@ Record = dict[str, Any]
 # Labels come as lists, so nothing in them separates.
 _AS_GIVEN = Splitter("", lists=False)
 _EXPORT = "Label Studio export"
-_LOCAL_FILES = "/data/local-files/"
 # What JSON-MIN adds to the fields of a task and the names of the controls.
 _BOOKKEEPING = {
     "id",
@@ -197,7 +193,7 @@ def _read_full(path: Path, records: list[Record], options: Options) -> Annotatio
     skips = options.unlabeled == "skip"
     kept = sorted(labeled) if skips else list(range(len(records)))
     data = _make_grid(path, [records[n]["data"] for n in kept], [tasks[n] for n in kept])
-    described = _with_plain_paths(describe(data, options))
+    described = describe(data, options)
     row = {task: place for place, task in enumerate(kept)}
     people = _people([choice.account for choice in chosen])
     opinions = [
@@ -300,7 +296,7 @@ def _read_min(path: Path, records: list[Record], where: list[str], options: Opti
     grid = Grid(
         grid.source, grid.header, [grid.rows[row] for row in kept], [where[r] for r in kept]
     )
-    described = _with_plain_paths(describe(grid, options))
+    described = describe(grid, options)
     account = find_column(grid.header, options.annotator, ("annotator", "completed_by"), path.name)
     people = _people([None if account is None else _account(cells[account]) for cells in grid.rows])
     opinions = (
@@ -336,21 +332,3 @@ def _choices_column(grid: Grid, records: list[Record], options: Options) -> int:
             f"{list_columns(grid.header)}; say which with candidates=..."
         )
     return grid.header.index(left.pop())
-
-
-# -------------------------------------------------------------------- pictures
-
-
-def _with_plain_paths(described: Described) -> Described:
-    """Replace addresses of Label Studio's local storage by the paths that they stand for."""
-    files = described.files
-    same = files is not None and described.names == files
-    plain = None if files is None else [_plain_path(file) for file in files]
-    names = plain if same and plain is not None else described.names
-    return replace(described, names=names, files=plain)
-
-
-def _plain_path(file: str) -> str:
-    parts = urlsplit(file) if file.startswith(_LOCAL_FILES) else None
-    found = parse_qs(parts.query).get("d") if parts else None
-    return found[0] if found else file

@@ -124,7 +124,9 @@ def _choose_splitter(grid: Grid, options: Options, layout: _Layout) -> Splitter:
     where = f"{grid.source}, column {' and '.join(_names(grid, layout.columns))}"
     if layout.one_each:
         return Splitter.one_label(options.delimiter, cells, where)
-    return Splitter.choose(options.delimiter, cells, where, several=layout.several)
+    return Splitter.choose(
+        options.delimiter, cells, where, several=layout.several, labels=options.classes or ()
+    )
 
 
 def _find_layout(

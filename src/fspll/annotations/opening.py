@@ -47,8 +47,8 @@ def find_format(path: Path, given: str | None = None) -> str:
         )
     if ending == ".npy":
         raise DataError(
-            f"{path} holds features without labels; read the table of candidates and give it "
-            f"features='{path.name}'"
+            f"{path} holds features without labels; name the table of candidates, and give "
+            f"features='{path.name}' with it"
         )
     return ENDINGS.get(ending) or _format_by_content(path)
 

@@ -147,7 +147,7 @@ def read_annotations(
         features_columns=_several("features_columns", features_columns),
         marks=marks,
         excluded=_one("excluded", excluded),
-        renames={} if rename is None else read_renames(rename),
+        renames={} if rename is None else read_renames(rename, encoding),
     )
     if features is not None and features_columns is not None:
         raise InputError("give one of features and features_columns")
@@ -173,7 +173,7 @@ def read_annotations(
     if options.renames:
         found = _with_renames(found, options.renames)
     if features is not None:
-        found = load_features(features, found)
+        found = load_features(features, found, options.encoding)
     return settle_unlabeled(found, unlabeled)
 
 

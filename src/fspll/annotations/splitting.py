@@ -6,7 +6,8 @@ import ast
 import json
 import re
 import warnings
-from collections.abc import Collection, Iterable, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +32,7 @@ _ALWAYS = ("\n", "|")  # no name contains them
 _CERTAIN = (*_ALWAYS, ";")
 _BRACKETS = {"[": "]", "{": "}", "(": ")"}
 _LONGEST_LIST = 1_000_000
+_ENOUGH = 10  # cells, from which on it says something that no part of one occurs in another
 _SHOWN = 60
 
 
@@ -48,44 +50,98 @@ def may_be_several(label: str) -> bool:
     return _ANY.search(label) is not None
 
 
-def find_delimiter(texts: Collection[str], where: str, *, several: bool = True) -> str:
+def find_delimiter(
+    texts: Mapping[str, int], where: str, *, several: bool = True, labels: Collection[str] = ()
+) -> str:
     """Return the sign between the labels of a column, or "" when every cell holds one label.
 
-    It is the first of a line break, ``|``, ``;`` and ``,`` that occurs in any cell. If none does,
-    it may be ``/`` or the word "or", which names may contain as well: they separate if at least
-    half of the different cells with the sign have a part that also stands alone in a cell, or comes
-    first in one cell and later in another. Blanks never separate.
+    It is the first of a line break, ``|``, ``;`` and ``,`` that occurs in any cell, unless a ``,``
+    seems to belong to names; see :func:`_in_names`. If none does, it may be ``/`` or the word "or",
+    which names may contain as well: they separate if at least half of the different cells with the
+    sign have a part that also stands alone in a cell, or comes first in one cell and later in
+    another. Blanks never separate.
 
     Parameters
     ----------
-    texts : collection of str
-        The cells.
+    texts : mapping of str to int
+        The cells, and how often each occurs.
     where : str
         File and column, for messages.
     several : bool
         Whether the column is meant for several labels. If not, ``,`` is treated as ``/`` is.
+    labels : collection of str
+        Labels that are known from elsewhere.
 
     Raises
     ------
     DataError
         When a sign occurs and the cells do not show what it means.
     """
-    for sign in (*_CERTAIN, *([","] if several else [])):
+    for sign in _CERTAIN:
         if any(_PATTERNS[sign].search(text) for text in texts):
             return sign
+    commas = _parts_of(texts, ",", labels)
+    in_names = _in_names(texts, commas, labels)
+    if several and commas and not in_names:
+        return ","
     unclear = []
-    for sign in ("/", " or ") if several else (",", "/", " or "):
-        parts = {text: split_text(text, sign) for text in texts if _PATTERNS[sign].search(text)}
+    for sign in ("/", " or ") if in_names else (",", "/", " or "):
+        parts = _parts_of(texts, sign, labels)
         first = {one[0] for one in parts.values()}
         later = {part for one in parts.values() for part in one[1:]}
-        labels = (set(texts) - set(parts)) | (first & later)
-        doubtful = [text for text, one in parts.items() if labels.isdisjoint(one)]
+        alone = (set(texts) - set(parts)) | set(labels) | (first & later)
+        doubtful = [text for text, one in parts.items() if alone.isdisjoint(one)]
         if parts and 2 * len(doubtful) <= len(parts):
             return sign
         unclear += [(min(doubtful), sign)] if doubtful else []
     if unclear:
         raise DataError(_question(where, *unclear[0]))
     return ""
+
+
+def _parts_of(texts: Iterable[str], sign: str, labels: Collection[str]) -> dict[str, list[str]]:
+    """Return the parts of those texts that contain a sign, and are no known labels as they are."""
+    pattern = _PATTERNS[sign]
+    return {
+        text: split_text(text, sign)
+        for text in texts
+        if text not in labels and pattern.search(text)
+    }
+
+
+def _recurs(texts: Iterable[str], parts: Mapping[str, list[str]], labels: Collection[str]) -> bool:
+    """Tell whether a part stands alone in another text, or in another one with other parts.
+
+    So does nothing, as in "cat,": no name ends like that.
+    """
+    seen = (set(texts) - set(parts)) | set(labels) | {""}
+    for one in map(set, parts.values()):
+        if one & seen:
+            return True
+        seen |= one
+    return False
+
+
+def _in_names(
+    texts: Mapping[str, int], parts: Mapping[str, list[str]], labels: Collection[str]
+) -> bool:
+    """Tell whether commas seem to belong to the names of labels: "Gâteau, crème".
+
+    So it is where some cells have none, and no part of the others occurs anywhere else, in enough
+    cells to expect it there. Labels that always come together could not be told apart anyway.
+    """
+    enough = sum(texts.values()) >= _ENOUGH
+    return enough and 0 < len(parts) < len(texts) and not _recurs(texts, parts, labels)
+
+
+def _hint(texts: Mapping[str, int], sign: str, labels: Collection[str]) -> str:
+    """Return how to decide otherwise about commas, where no part of a cell occurs elsewhere."""
+    parts = _parts_of(texts, ",", labels)
+    if not parts or _recurs(texts, parts, labels):
+        return ""
+    if sign:
+        return " (give delimiter='' if it belongs to the names)"
+    return " (give delimiter=',' if ',' separates candidates)"
 
 
 def _question(where: str, example: str, sign: str) -> str:
@@ -144,6 +200,8 @@ class Splitter:
         Those other signs.
     has_lists : bool
         Whether some cell is a list.
+    hint : str
+        How to decide otherwise, where the cells show little.
     """
 
     delimiter: str
@@ -151,10 +209,17 @@ class Splitter:
     known: frozenset[str] = frozenset()
     also: tuple[str, ...] = ()
     has_lists: bool = False
+    hint: str = ""
 
     @classmethod
     def choose(
-        cls, given: str | None, cells: Iterable[Any], where: str, *, several: bool = True
+        cls,
+        given: str | None,
+        cells: Iterable[Any],
+        where: str,
+        *,
+        several: bool = True,
+        labels: Collection[str] = (),
     ) -> Splitter:
         """Take the delimiter that was given, and nothing else; or find out.
 
@@ -168,15 +233,20 @@ class Splitter:
             File and column, for messages.
         several : bool
             Whether the column is meant for several labels; see :func:`find_delimiter`.
+        labels : collection of str
+            Labels that are known from elsewhere.
         """
         if given is not None:
             return cls(given, lists=False)
         texts, has_lists = _texts(cells)
-        sign = find_delimiter(texts, where, several=several)
-        parts = {part for text in texts for part in split_text(text, sign)} if sign else texts
+        labels = frozenset(labels)
+        sign = find_delimiter(texts, where, several=several, labels=labels)
+        parts = {part for text in texts for part in split_text(text, sign)} if sign else set(texts)
         known = frozenset(part for part in parts if part and not _ANY.search(part))
         found = {_joined_by(part, known) for part in parts} - {""}
-        return cls(sign, True, known, tuple(one for one in _SIGNS if one in found), has_lists)
+        also = tuple(one for one in _SIGNS if one in found)
+        hint = _hint(texts, sign, labels) if sign in ("", ",") else ""
+        return cls(sign, True, known, also, has_lists, hint)
 
     @classmethod
     def one_label(cls, given: str | None, cells: Iterable[Any], where: str) -> Splitter:
@@ -193,7 +263,7 @@ class Splitter:
         if any("|" in text for text in texts):
             return cls("|", lists=True, has_lists=has_lists)
         known = frozenset(text for text in texts if not _ANY.search(text))
-        for text in sorted(texts - known):
+        for text in sorted(set(texts) - known):
             sign = _joined_by(text, known)
             if sign:
                 raise DataError(_question(where, text, sign))
@@ -201,10 +271,10 @@ class Splitter:
 
     def __str__(self) -> str:
         if not self.delimiter:
-            return "lists of labels" if self.has_lists else "one label per cell"
+            return ("lists of labels" if self.has_lists else "one label per cell") + self.hint
         shown = [_shown(sign) for sign in (self.delimiter, *self.also)]
         lists = " and lists" if self.has_lists else ""
-        return f"separator{'s' * (len(shown) > 1)} {spoken(shown)}{lists}"
+        return f"separator{'s' * (len(shown) > 1)} {spoken(shown)}{lists}{self.hint}"
 
     def _parts(self, text: str) -> Iterator[str]:
         if not self.lists:  # a delimiter that was given is taken literally
@@ -236,17 +306,19 @@ class Splitter:
         return _different(label_text(item, where) for item in value)
 
 
-def _texts(cells: Iterable[Any]) -> tuple[set[str], bool]:
-    """Return the different texts that are no lists, and whether there are lists."""
-    texts: set[str] = set()
+def _texts(cells: Iterable[Any]) -> tuple[dict[str, int], bool]:
+    """Return how often each text occurs that is no list, and whether there are lists."""
+    texts: Counter[str] = Counter()
     has_lists = False
     for cell in cells:
         if isinstance(cell, str):
-            texts.add(cell.strip())
+            texts[cell.strip()] += 1
         else:
             has_lists |= isinstance(cell, list | dict)
-    plain = {text for text in texts if written_list(text) is None}
-    return plain - {""}, has_lists or len(plain) < len(texts)
+    plain = {text: count for text, count in texts.items() if written_list(text) is None}
+    has_lists |= len(plain) < len(texts)
+    plain.pop("", None)
+    return plain, has_lists
 
 
 def _joined_by(text: str, known: Collection[str]) -> str:

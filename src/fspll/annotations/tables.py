@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from fspll._common.errors import DataError, InputError
 from fspll._common.reading import read_file
@@ -33,6 +34,8 @@ _QUOTED = re.compile(r'"[^"]*"')
 # A first line that names the separator for a spreadsheet, which shows no row for it.
 _SEPARATOR_LINE = re.compile(r'"?sep=([,;\t|])"?(?:\r\n|\r|\n)', re.IGNORECASE)
 _LARGEST_FIELD = 2**31 - 1
+
+Read = TypeVar("Read")
 
 
 def read_text(path: Path, encoding: str | None, place_of: Callable[[str], str]) -> str:
@@ -88,6 +91,25 @@ def _complaint(byte: int, used: str, given: str | None) -> str:
         f"byte 0x{byte:02X} is not UTF-8; if the whole file is Windows or Latin-1 text, give "
         'encoding="cp1252"; if only some rows are, save the file again as UTF-8'
     )
+
+
+def read_in_either(read: Callable[..., Read], encoding: str | None) -> Read:
+    """Read a file as UTF-8 or by its byte-order mark, or else in the encoding of the annotations.
+
+    It is for files beside the annotations, such as answers, which need not be encoded alike.
+
+    Parameters
+    ----------
+    read : callable
+        Reads the file, in the ``encoding`` that it is given.
+    encoding : str or None
+    """
+    try:
+        return read()
+    except DataError:
+        if encoding is None:
+            raise
+        return read(encoding=encoding)
 
 
 # -------------------------------------------------------------------- tables

@@ -6,6 +6,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from fspll._common.words import listed, spoken
 from fspll.annotations.grid import find_column, list_columns
 from fspll.annotations.opening import TABLES, find_format, open_table
 from fspll.annotations.samples import Annotations
+from fspll.annotations.tables import read_in_either
 
 _FROM, _TO = ("from", "old", "label", "labels"), ("to", "new", "rename", "name")
 _LONG, _SWAPPED = 5, 4  # letters of a word in which a mistake, or two swapped letters, is likely
@@ -70,12 +72,17 @@ def merging(annotations: Annotations) -> dict[str, str]:
     return {label: group[0][0] for group in find_similar(annotations) for label, _ in group[1:]}
 
 
-def read_renames(source: Any) -> dict[str, str]:
-    """Return new names by old ones, from a mapping, a JSON object, or a table of two columns."""
+def read_renames(source: Any, encoding: str | None = None) -> dict[str, str]:
+    """Return new names by old ones, from a mapping, a JSON object, or a table of two columns.
+
+    ``encoding`` is tried where a table is not UTF-8.
+    """
+    called = "rename"
     if isinstance(source, Mapping):
         renames = dict(source)
     elif isinstance(source, str | Path):
-        renames = _load(Path(source))
+        called = Path(source).name
+        renames = read_in_either(partial(_load, Path(source)), encoding)
     else:
         raise InputTypeError(
             f"rename must be a file or a mapping of old names to new ones, not "
@@ -83,16 +90,16 @@ def read_renames(source: Any) -> dict[str, str]:
         )
     for old, new in renames.items():
         if not isinstance(old, str) or not isinstance(new, str) or not new.strip():
-            raise DataError(f"rename: {old!r:.60} cannot be called {new!r:.60}; give texts")
+            raise DataError(f"{called}: {old!r:.60} cannot be called {new!r:.60}; give texts")
         if renames.get(new, new) != new:
             raise DataError(
-                f"rename: {old!r} becomes {new!r}, which becomes {renames[new]!r}; give the last "
+                f"{called}: {old!r} becomes {new!r}, which becomes {renames[new]!r}; give the last "
                 "name at once"
             )
     return {old.strip(): new.strip() for old, new in renames.items()}
 
 
-def _load(path: Path) -> dict[str, Any]:
+def _load(path: Path, *, encoding: str | None = None) -> dict[str, Any]:
     if find_format(path) not in TABLES:
         try:
             found = json.loads(path.read_text(encoding="utf-8-sig"))
@@ -101,7 +108,7 @@ def _load(path: Path) -> dict[str, Any]:
         if not isinstance(found, dict):
             raise DataError(f"{path} must hold one object of old names and new ones")
         return found
-    grid = open_table(path)
+    grid = open_table(path, encoding=encoding)
     old = find_column(grid.header, None, _FROM, grid.source)
     new = find_column(grid.header, None, _TO, grid.source)
     if (old is None or new is None) and len(grid.header) == 2:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,12 @@ from fspll.annotations.grid import SAMPLE_NAMES, Grid, find_column, find_index
 from fspll.annotations.numpyfiles import load_arrays, native
 from fspll.annotations.opening import TABLES, find_format, open_table
 from fspll.annotations.samples import Annotations
+from fspll.annotations.tables import read_in_either
 
 
-def load_features(source: Any, annotations: Annotations) -> Annotations:
+def load_features(
+    source: Any, annotations: Annotations, encoding: str | None = None
+) -> Annotations:
     """Give samples their vectors.
 
     Parameters
@@ -39,10 +43,12 @@ def load_features(source: Any, annotations: Annotations) -> Annotations:
         they are found by name; otherwise there is one per sample, in the order of the samples.
     annotations : Annotations
         The samples.
+    encoding : str, optional
+        Tried where a table is not UTF-8.
     """
     called = Path(source).name if isinstance(source, str | Path) else "features"
     if isinstance(source, str | Path) or is_frame(source):
-        names, X = load_vectors(source)
+        names, X = load_vectors(source, encoding)
     else:
         names, X = None, check_features(native(np.asarray(source)), "features")
     width = counted(X.shape[1], "feature")
@@ -55,13 +61,16 @@ def load_features(source: Any, annotations: Annotations) -> Annotations:
     )
 
 
-def load_vectors(source: Any) -> tuple[list[str] | None, np.ndarray]:
-    """Return names, if there are any, and vectors of an ``.npy`` or ``.npz`` file or of a table."""
+def load_vectors(source: Any, encoding: str | None = None) -> tuple[list[str] | None, np.ndarray]:
+    """Return names, if there are any, and vectors of an ``.npy`` or ``.npz`` file or of a table.
+
+    ``encoding`` is tried where a table is not UTF-8.
+    """
     if is_frame(source):
         return read_vector_table(frame_to_grid(source))
     path = Path(source)
     if path.suffix.lower() != ".npy" and find_format(path) in TABLES:
-        return read_vector_table(open_table(path))
+        return read_vector_table(read_in_either(partial(open_table, path), encoding))
     arrays = load_arrays(path)
     key = first_of(arrays, FEATURE_NAMES) or (next(iter(arrays)) if len(arrays) == 1 else None)
     if key is None:
@@ -72,7 +81,8 @@ def load_vectors(source: Any) -> tuple[list[str] | None, np.ndarray]:
     check_rows(str(path), len(X))
     names = texts_of(path, arrays, ARRAYS_OF_NAMES)
     if names is not None and len(names) != len(X):
-        raise DataError(f"{path} has {len(X)} vectors but {len(names)} names")
+        vectors = counted(len(X), "vector")
+        raise DataError(f"{path} has {vectors} but {counted(len(names), 'name')}")
     return names, X
 
 
@@ -90,8 +100,9 @@ def _rows_by_name(path: str, names: list[str], annotations: Annotations) -> list
 def _in_order(called: str, X: np.ndarray, annotations: Annotations) -> np.ndarray:
     if len(X) != len(annotations):
         raise DataError(
-            f"{called} has {len(X)} rows but {annotations.source} has {len(annotations)} samples; "
-            "there must be one vector per sample, in the order in which the samples are first named"
+            f"{called} has {counted(len(X), 'row')} but {annotations.source} has "
+            f"{counted(len(annotations), 'sample')}; there must be one vector per sample, in the "
+            "order in which the samples are first named"
         )
     return X
 

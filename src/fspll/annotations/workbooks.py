@@ -13,6 +13,7 @@ from typing import Any
 
 from fspll._common.errors import DataError, InputError, MissingPackageError
 from fspll._common.files import write_beside
+from fspll._common.reading import check_plain_file, check_size
 from fspll._common.words import listed, spoken
 from fspll.annotations.frames import plain_value
 from fspll.annotations.grid import Grid, is_title
@@ -21,7 +22,6 @@ from fspll.annotations.writing import guard, to_plain_text, unguard
 _NOT_IN_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 MOST_ROWS = 2**20  # of a sheet
 _FORMULA = re.compile(rb"<f[ >]")
-MOST_BYTES = 2**30  # unpacked; a small file may hold far more than the memory does
 
 
 def read_workbook(path: Path, sheet: str | None = None) -> Grid:
@@ -121,15 +121,11 @@ def _to_write(cell: Any) -> Any:
 
 def _check(path: Path) -> bool:
     """Refuse what is no zip file, or unpacks to too much; tell whether there are formulas."""
-    if not path.is_file():
-        raise DataError(f"{path} {'is a folder' if path.exists() else 'does not exist'}")
+    check_plain_file(path, "a spreadsheet")
     try:
         with zipfile.ZipFile(path) as archive:
-            size = sum(one.file_size for one in archive.infolist())
-            if size > MOST_BYTES:
-                raise DataError(
-                    f"{path} unpacks to {size:,} bytes; at most {MOST_BYTES:,} are read"
-                )
+            # A small file may hold far more than the memory does.
+            check_size(f"{path}, unpacked,", sum(one.file_size for one in archive.infolist()))
             sheets = [name for name in archive.namelist() if name.startswith("xl/worksheets/")]
             return any(_FORMULA.search(archive.read(name)) for name in sheets)
     except (zipfile.BadZipFile, OSError) as error:

@@ -17,7 +17,7 @@ from typing import Any
 
 from fspll._common.errors import DataError, InputError
 from fspll._common.files import write_beside
-from fspll.annotations.splitting import Splitter
+from fspll.annotations.splitting import Splitter, may_be_several
 
 # Apostrophes that stand before a risky sign already are counted in, so that "'=x" comes back too.
 _RISKY = re.compile(r"'*[=+\-@\t\r]")
@@ -136,7 +136,9 @@ def join_candidates(sets: Sequence[Sequence[str]]) -> list[str]:
     cells = ["|".join(labels) for labels in sets]
     try:
         splitter = Splitter.choose(None, cells, "")
-        plain = all(
+        # One label with a comma would be read otherwise once rows are added or removed.
+        plain = bool(splitter.delimiter) or not any(map(may_be_several, cells))
+        plain = plain and all(
             splitter.labels(cell, "") == list(dict.fromkeys(labels))
             for cell, labels in zip(cells, sets, strict=True)
         )

@@ -10,11 +10,12 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
-from fspll.app.requests import UnknownError, session_of
+from fspll.app.requests import UnknownError, json_response, session_of
+from fspll.app.session import Session
 from fspll.labeling.folder import NAMES, REPORT, RUN
 
 OFFERED = tuple(name for name in NAMES if name != RUN)  # which has paths of this machine
-ALL = "everything.zip"
+ALL, TASKS = "everything.zip", "label-studio.json"
 _TIME = (1980, 1, 1, 0, 0, 0)  # the same files make the same archive
 
 
@@ -26,10 +27,22 @@ def download(request: Request) -> Response:
         folder = session.folder
     if name == ALL:
         return _attachment(Response(archive(folder), media_type="application/zip"), ALL)
+    if name == TASKS:
+        return _attachment(_tasks(session), TASKS)
     if name not in OFFERED or not (folder / name).is_file():
         raise UnknownError(f"there is no {name!r:.60} to download")
     kind = "application/octet-stream" if name != REPORT else "text/html"
     return _attachment(FileResponse(folder / name, media_type=kind), name)
+
+
+def _tasks(session: Session) -> Response:
+    """Return every sample as a task of Label Studio, with its label as a prediction."""
+    from fspll.labeling.label_studio.tasks import tasks_with_predictions
+
+    result = session.labeling()
+    if result is None:
+        raise UnknownError("the tasks come in a moment, when the model is there")
+    return json_response(tasks_with_predictions(result))
 
 
 def archive(folder: Path) -> bytes:

@@ -30,7 +30,6 @@ FIELDS = {
 }
 _VALUE = r"""True\b|False\b|'[^']*'|"[^"]*"|\.\.\.|[A-Z]+\b"""
 _ARGUMENT = re.compile(rf"(?<![\w/.+-])(?P<name>{'|'.join(FIELDS)})=(?P<value>{_VALUE})")
-_OPTION = re.compile(r" \(--[a-z-]+\)")
 
 
 def for_page(message: str, folder: Path) -> str:
@@ -57,7 +56,7 @@ def for_page(message: str, folder: Path) -> str:
             return f"{field}: {'yes' if value == 'True' else 'no'}"
         return f"{field} {value}" if value[0] in "'\"" else field
 
-    return _ARGUMENT.sub(named, _OPTION.sub("", without_folder(message, folder)))
+    return _ARGUMENT.sub(named, without_folder(message, folder))
 
 
 def without_folder(message: str, folder: Path) -> str:

@@ -18,12 +18,12 @@ from fspll.app.pages import show
 from fspll.app.pictures import SIDES
 from fspll.app.preview import ENCODINGS, look, prepare_run
 from fspll.app.requests import UnknownError, json_response, read_json
-from fspll.app.security import UPLOAD_BYTES
 from fspll.app.session import Session
 from fspll.app.uploads import (
     MOST_BYTES,
     MOST_FILES,
     MOST_PICTURE_BYTES,
+    MOST_REQUEST_BYTES,
     MOST_TABLE_BYTES,
     RESULT,
     Upload,
@@ -37,7 +37,7 @@ def page(request: Request) -> Response:
         "bytes": f"{MOST_BYTES >> 30} GiB",
         "picture": MOST_PICTURE_BYTES,
         "table": MOST_TABLE_BYTES,
-        "request": UPLOAD_BYTES,
+        "request": MOST_REQUEST_BYTES,
     }
     return show(request, "new.html.j2", "New", fields=FIELDS, encodings=ENCODINGS, most=most)
 
@@ -94,7 +94,7 @@ async def run(request: Request) -> Response:
         with found.lock:
             if uploads.is_running(found):  # another window was quicker
                 raise InputError("this data set is being labeled already")
-            prepared = prepare_run(found, given)
+            prepared = prepare_run(found, given, request.app.state.speak)
             if found.workspace:  # of a run that failed
                 uploads.workspaces.remove(found.workspace)
             name = secrets.token_urlsafe(24)
@@ -122,7 +122,10 @@ def picture(request: Request) -> Response:
     path = upload.shown[number] if number < len(upload.shown) else None
     if path is None:
         raise UnknownError("there is no such picture")
-    data, kind = request.app.state.copies.get(path, SIDES["small"])
+    try:
+        data, kind = request.app.state.copies.get(path, SIDES["small"])
+    except FsPLLError as error:
+        raise InputError(for_page(str(error), upload.folder)) from error
     return Response(data, media_type=f"image/{kind}")
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -84,8 +85,18 @@ def look(upload: Upload, given: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def prepare_run(upload: Upload, given: Mapping[str, Any]) -> UploadedRun:
-    """Return the run that a person asks for, or refuse it while it can be corrected."""
+def prepare_run(
+    upload: Upload, given: Mapping[str, Any], speak: Callable[[str], str] = str
+) -> UploadedRun:
+    """Return the run that a person asks for, or refuse it while it can be corrected.
+
+    Parameters
+    ----------
+    upload, given
+        As of :func:`look`.
+    speak : callable
+        As of :class:`fspll.labeling.run.Run`.
+    """
     _check(given)
     table = _table(upload, given)
     if table is None:
@@ -106,7 +117,7 @@ def prepare_run(upload: Upload, given: Mapping[str, Any]) -> UploadedRun:
                 f"{listed(found['missing_names'], _NAMES)}; add them, or leave them out with "
                 "skip_bad=True"
             )
-        return make_run(upload, {**given, "encoder": encoder})
+        return replace(make_run(upload, {**given, "encoder": encoder}), speak=speak)
 
 
 def complete(upload: Upload, given: Mapping[str, Any], outline: Outline) -> dict[str, Any]:

@@ -19,8 +19,7 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
-MOST_BYTES = 1 << 20  # of a request, unless its path is for uploads
-UPLOAD_BYTES = 1 << 30  # of one that is
+MOST_BYTES = 1 << 20  # of a request, unless its path is for more
 # Nothing from elsewhere, no script in the page itself, no frame around it.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
@@ -93,8 +92,8 @@ class Guard:
     others : mapping of str to str
         Tokens of other programs, such as Label Studio, each with the path of the application that
         it leads to, and to nothing else.
-    upload_bytes : int
-        The most bytes of a request whose path contains ``/upload``.
+    sizes : mapping of str to int
+        The most bytes of requests whose paths contain a text, where that is not ``MOST_BYTES``.
     """
 
     def __init__(
@@ -104,11 +103,11 @@ class Guard:
         *,
         hosts: Iterable[str] = (),
         others: Mapping[str, str] | None = None,
-        upload_bytes: int = UPLOAD_BYTES,
+        sizes: Mapping[str, int] | None = None,
     ) -> None:
         self.app, self.hosts = app, tuple(hosts)
         self.prefixes = {token: "", **(others or {})}
-        self.upload_bytes = upload_bytes
+        self.sizes = sizes or {}
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer one request, or refuse it."""
@@ -125,7 +124,7 @@ class Guard:
         token, _, rest = scope["path"].lstrip("/").partition("/")
         path = f"{self.prefixes[token]}/{rest}"
         scope = {**scope, "path": path, "raw_path": path.encode(), "fspll_base": f"/{token}/"}
-        most = self.upload_bytes if "/upload" in scope["path"] else MOST_BYTES
+        most = next((size for part, size in self.sizes.items() if part in path), MOST_BYTES)
         if int(headers.get(b"content-length", "0")) > most:
             await _refuse(send, 413, f"more than {most:,} bytes are not taken")
             return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from starlette.applications import Starlette
@@ -12,13 +12,17 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 
 from fspll._common.errors import FsPLLError
-from fspll.app import answers_api, downloads, new, pages, pictures
+from fspll.app import answers_api, downloads, new, pages, pictures, try_it
+from fspll.app import label_studio as studio
 from fspll.app.open_uploads import Uploads
 from fspll.app.pictures import Copies
 from fspll.app.requests import error_response, json_response
 from fspll.app.security import Guard, TooLargeError
+from fspll.app.uploads import MOST_REQUEST_BYTES
 from fspll.app.workspaces import Workspaces
 
+LABEL_STUDIO = "/label-studio"
+SIZES = {"/upload": MOST_REQUEST_BYTES, LABEL_STUDIO: 16 << 20}  # bytes of larger requests
 # Everything about one result; its pages, and what their scripts ask for.
 WORKSPACE = [
     Route("/review", pages.review),
@@ -35,7 +39,8 @@ def make_app(
     token: str,
     *,
     hosts: tuple[str, ...] = (),
-    others: Mapping[str, str] | None = None,
+    label_studio: str | None = None,
+    speak: Callable[[str], str] = str,
 ) -> Guard:
     """Return the application.
 
@@ -45,8 +50,12 @@ def make_app(
         Closed when the server stops.
     token : str
         What every address begins with.
-    hosts, others
+    hosts : tuple of str
         As of :class:`fspll.app.security.Guard`.
+    label_studio : str, optional
+        The token below which Label Studio asks; by default it may not.
+    speak : callable
+        Words the notes of new results, as of :class:`fspll.labeling.run.Run`.
     """
     uploads = Uploads(workspaces)
 
@@ -60,8 +69,10 @@ def make_app(
         routes=[
             Route("/", pages.start),
             Route("/static/{name}", pages.static),
+            *try_it.ROUTES,
             Mount("/w/{workspace}", routes=WORKSPACE),
             *new.ROUTES,
+            Mount(LABEL_STUDIO, routes=studio.ROUTES),
         ],
         exception_handlers={
             FsPLLError: _sentence,
@@ -73,9 +84,11 @@ def make_app(
         lifespan=lifespan,
     )
     app.state.workspaces = workspaces
-    app.state.uploads = uploads
+    app.state.uploads, app.state.speak = uploads, speak
     app.state.copies = Copies()
-    return Guard(app, token, hosts=hosts, others=others)
+    app.state.label_studio = studio.Connection()
+    others = {} if label_studio is None else {label_studio: LABEL_STUDIO}
+    return Guard(app, token, hosts=hosts, others=others, sizes=SIZES)
 
 
 def _sentence(request: Request, error: Any) -> Response:

@@ -9,12 +9,14 @@ Shapes: n samples.
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,7 +32,11 @@ from fspll.labeling.answering import find_samples
 from fspll.labeling.folder import LABELS
 from fspll.labeling.run import Run, gather_answers, gather_audit
 
+if TYPE_CHECKING:
+    from fspll.labeling.result import Labeling
+
 READING, LABELING, READY, FAILED, CLOSED = "reading", "labeling", "ready", "failed", "closed"
+_LATER = 5  # the priority of fits, lower than that of requests
 MOST_CLASSES = 2000  # that a page offers as other labels
 AT_MOST = 200  # questions of a queue that a page gets at once
 
@@ -84,6 +90,8 @@ class Session:
             self._thread.join(timeout=10)
 
     def _work(self) -> None:
+        if sys.platform == "linux":  # where threads have priorities: requests come first
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _LATER)
         with ExitStack() as stack:
             try:
                 stack.enter_context(lock_folder(self.folder))
@@ -232,10 +240,21 @@ class Session:
             progress=None,
             **options,
         )
-        view = view_of_labeling(result, self.annotations)
+        view = view_of_labeling(self._with_samples(result), self.annotations)
         with self._lock:
             features = self.view.features
             self.view = view if features is None else replace(view, features=features)
+
+    def _with_samples(self, result: Labeling) -> Labeling:
+        """Return a result of encoded samples with what the samples are."""
+        rows = [self.numbers[name] for name in result.names]
+        files, texts, pictures = self.annotations.files, self.texts, self.pictures
+        return replace(
+            result,
+            files=None if files is None else tuple(files[row] for row in rows),
+            texts=None if texts is None else tuple(texts[row] for row in rows),
+            pictures=None if pictures is None else tuple(pictures[row] for row in rows),
+        )
 
     def _save(self, options: dict[str, Any]) -> None:
         """Make the files of the folder anew, exactly as the command would."""
@@ -267,6 +286,13 @@ class Session:
             if self.state != READY:
                 raise InputError("the result is still being read; try again in a moment")
             yield
+
+    def labeling(self) -> Labeling | None:
+        """Return the latest fit; None where there is none yet."""
+        with self._lock:
+            if self.state == FAILED:
+                raise DataError(self.message)
+            return self.view.labeling if self.state == READY else None
 
     def status(self) -> dict[str, Any]:
         """Return how far the session is, and the figures of the progress line."""

@@ -26,6 +26,7 @@ from fspll.datasets.archives import MAX_MEMBER_BYTES, ZipSource
 
 MOST_FILES = 20_000  # of one upload, those in zips among them
 MOST_BYTES = 2 << 30  # of one upload, unpacked
+MOST_REQUEST_BYTES = 1 << 30  # of one file as it is sent
 MOST_PICTURE_BYTES = MAX_MEMBER_BYTES
 MOST_TABLE_BYTES = 256 << 20  # which take many times as much in memory
 LONGEST_NAME, DEEPEST = 200, 16  # bytes of a name, folders of a zip

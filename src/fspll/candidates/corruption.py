@@ -11,6 +11,7 @@ import numpy as np
 
 from fspll._common.arguments import is_integer, is_number
 from fspll._common.errors import CandidateError, InputTypeError
+from fspll._common.words import counted
 from fspll.candidates.sets import Candidates, Classes
 
 _KEYS_AT_ONCE = 1 << 24  # random keys drawn at a time by `corrupt_mask`: 128 MB
@@ -91,6 +92,6 @@ def check_ambiguity(p: float, r: int, n_classes: int) -> None:
         raise CandidateError(f"r counts extra labels: a whole number of 0 or more, not {r!r}")
     if r > n_classes - 1:
         raise CandidateError(
-            f"r = {r} extra labels cannot be drawn: with {n_classes} classes there are only "
-            f"{n_classes - 1} other labels"
+            f"r = {r} is too many: with {counted(n_classes, 'class', 'classes')} there are only "
+            f"{n_classes - 1} other labels to add"
         )

@@ -64,8 +64,8 @@ def checked_vectors(
     limit = largest_coordinate(X.shape[1], X.dtype)
     if np.abs(X).max() > limit:
         raise InputError(
-            f"X holds {np.abs(X).max():.3g}, too large to take distances in {X.dtype}; "
-            f"scale the features, e.g. with StandardScaler"
+            f"the largest feature is {np.abs(X).max():.3g}, too large to take distances in "
+            f"{X.dtype}; multiply the features by a number that brings them closer to 1"
         )
     return X
 

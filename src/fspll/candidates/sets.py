@@ -17,6 +17,7 @@ from sklearn.utils import column_or_1d
 
 from fspll._common.arguments import is_flag, is_number
 from fspll._common.errors import CandidateError, InputTypeError
+from fspll._common.words import counted
 from fspll.candidates.labels import (
     HOW_TO_BE_CLEAR,
     SET_TYPES,
@@ -251,6 +252,7 @@ class Candidates:
 
     def __repr__(self) -> str:
         return (
-            f"Candidates({len(self)} samples, {self.n_classes} classes, "
+            f"Candidates({counted(len(self), 'sample')}, "
+            f"{counted(self.n_classes, 'class', 'classes')}, "
             f"average set size {self.sizes.mean():.2f})"
         )

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from fspll._common.words import counted
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -29,7 +31,7 @@ class Summary:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.n_samples} samples, {self.n_classes} classes",
+            f"{counted(self.n_samples, 'sample')}, {counted(self.n_classes, 'class', 'classes')}",
             f"{self.average_size:.2f} candidates per sample, "
             f"{self.share_ambiguous:.0%} of the samples ambiguous",
         ]

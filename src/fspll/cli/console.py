@@ -8,6 +8,7 @@ from typing import Any
 
 import typer
 from rich.console import Console, ConsoleOptions, RenderableType
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -42,17 +43,28 @@ class _Console(Console):
 out = _Console(highlight=False)
 err = _Console(stderr=True, highlight=False)
 
-# A sum such as "n_shot + n_query = 20" is no argument.
-_VALUE = r"""True\b|'[^']*'|"[^"]*"|\.\.\.|[A-Z]+\b|[0-9.]+\b"""
-_ARGUMENT = re.compile(rf"(?<!\+ )\b(\w+) ?= ?({_VALUE})|^(\w+)(?= must be )")
+# How messages of the library name an argument: with a value, in a sum such as "n_shot + n_query =
+# 20", by a name that is no word ("held_out"), or as the first word. Whatever else is in quotes
+# comes from a file or a user and stays as it is.
+_VALUE = r"""True\b|False\b|'[^']*'|"[^"]*"|\[[^\]]*\]|\.\.\.|[A-Z]+\b|[0-9.]*[0-9]\b(?!\.?\w)"""
+_VERBS = "must be|is a share|is of no use|counts extra|belong to|needs held_out"
+_ARGUMENT = re.compile(
+    rf"(?<![\w/.+-])(?<!\+ )(?P<name>\w+) ?= ?(?P<value>{_VALUE})"
+    r"""|(?<!\w)'[^']*'(?!\w)|(?<!\w)"[^"]*"(?!\w)"""
+    r"|(?<![\w/.-])(?P<term>\w+(?= \+ \w+ = )|(?<=\+ )\w+(?= = )|[a-z]+(?:_[a-z]+)+(?![\w/.=-]))"
+    rf"|^(?P<first>\w+)(?= (?:{_VERBS}) )"
+)
+# What commands call otherwise than the library does.
+_OTHER_NAMES = {"embedding": "encoder", "class_balance": "balanced"}
 
 
 def with_option_names(message: str, command: Any) -> str:
     """Name the options of a command where a message names arguments of the library.
 
-    ``encoding='utf-16'`` becomes ``--encoding 'utf-16'``, ``n_way = 30`` becomes ``--n-way 30`` and
-    ``restart=True`` becomes ``--restart``, and so does a name that a message begins with, as in
-    ``device must be 'cpu'``, if the command has such an option: one of that name, or one whose
+    ``encoding='utf-16'`` becomes ``--encoding 'utf-16'``, ``n_way = 30`` becomes ``--n-way 30``,
+    ``restart=True`` becomes ``--restart`` and ``marks=False`` becomes ``--no-marks``; so do a name
+    with an underscore, as in ``needs n_shot of 2``, and one that a message begins with, as in
+    ``device must be 'cpu'``. The command must have such an option: one of that name, or one whose
     Python parameter has it. A group of commands has the options of all of them.
 
     Parameters
@@ -61,21 +73,42 @@ def with_option_names(message: str, command: Any) -> str:
         Of an error or a note.
     command : click.Command
     """
-    commands = [command, *getattr(command, "commands", {}).values()]
-    options: dict[str, str] = {}
-    for parameter in (parameter for one in commands for parameter in one.params):
-        for option in parameter.opts:
-            if option.startswith("--"):
-                options.setdefault(parameter.name, option)
-                options[option.removeprefix("--").replace("-", "_")] = option
+    options = _options_of(command)
 
     def named(match: re.Match[str]) -> str:
-        option = options.get(match[1] or match[3])
+        argument, value = match["name"] or match["term"] or match["first"], match["value"]
+        option = options.get((argument, value == "False"))
         if option is None:
             return match[0]
-        return option if match[2] in ("True", None) else f"{option} {match[2]}"
+        if value in ("True", "False", None):
+            return option
+        return f"{option} {value.strip('[]').replace(', ', ',') if value[0] == '[' else value}"
 
     return _ARGUMENT.sub(named, message)
+
+
+def _options_of(command: Any) -> dict[tuple[str | None, bool], str]:
+    """Return the options of a command by the names of arguments, and whether they say no."""
+    commands = [command, *getattr(command, "commands", {}).values()]
+    options: dict[tuple[str | None, bool], str] = {}
+    for parameter in (parameter for one in commands for parameter in one.params):
+        for option in (*parameter.opts, *parameter.secondary_opts):
+            if option.startswith("--"):
+                says_no = option in parameter.secondary_opts
+                options.setdefault((parameter.name, says_no), option)
+                name = option.removeprefix("--no-" if says_no else "--").replace("-", "_")
+                options[name, says_no] = option
+    for name, other in _OTHER_NAMES.items():
+        for says_no in (True, False):
+            if (other, says_no) in options:
+                options.setdefault((name, says_no), options[other, says_no])
+    return options
+
+
+def note(message: str, context: typer.Context, word: str = "note") -> None:
+    """Print what a person should know besides the results, with options for arguments."""
+    shown = escape(with_option_names(message, context.command))
+    err.print(f"[yellow]{word}:[/] {shown}", soft_wrap=True)
 
 
 def echo(*cells: object) -> None:

@@ -21,7 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fspll._common.errors import DataError, InputError
-from fspll.cli.console import echo, err, out
+from fspll.cli.console import echo, err, note, out
 
 # The commands import the data sets when they run: ``fspll --help`` should not wait for them.
 if TYPE_CHECKING:
@@ -34,9 +34,9 @@ _COLORS = {"built in": "green", "present": "green", "absent": "yellow", "damaged
 
 
 @app.command("list")
-def list_datasets() -> None:
+def list_datasets(context: typer.Context) -> None:
     """Show the known data sets, where they live and whether they are there."""
-    rows = [(dataset, dataset.state()) for dataset in _all_datasets()]
+    rows = [(dataset, dataset.state()) for dataset in _all_datasets(context)]
     if not out.is_terminal:
         # One line per data set, tabs between: what grep and cut can work with.
         for dataset, state in rows:
@@ -96,6 +96,7 @@ def get(
 
 @app.command("check")
 def check(
+    context: typer.Context,
     name: Annotated[
         str | None, typer.Argument(help="A data set of: fspll data list; all if not given.")
     ] = None,
@@ -103,7 +104,7 @@ def check(
     """Read every byte of the data sets that are there; exit with 2 if one is not sound."""
     from fspll.datasets.registry import DATASETS
 
-    chosen = _all_datasets() if name is None else [DATASETS.get(name)]
+    chosen = _all_datasets(context) if name is None else [DATASETS.get(name)]
     damaged = []
     for dataset in chosen:
         with err.status(f"reading {dataset.name}"):
@@ -119,7 +120,7 @@ def check(
         raise DataError(f"{' and '.join(damaged)} {verb} damaged; see the lines above")
 
 
-def _all_datasets() -> list[DataSet]:
+def _all_datasets(context: typer.Context) -> list[DataSet]:
     """Return every data set; what another package registers wrongly only costs a note."""
     from fspll.datasets.registry import DATASETS
 
@@ -128,7 +129,7 @@ def _all_datasets() -> list[DataSet]:
         try:
             found.append(DATASETS.get(name))
         except InputError as error:
-            err.print(f"note: {error}", markup=False, soft_wrap=True)
+            note(str(error), context)
     return found
 
 

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
-from rich.markup import escape
 
 from fspll._common.errors import InputError
-from fspll._common.words import percent
-from fspll.cli.console import err, out, with_option_names
+from fspll._common.words import counted, percent
+from fspll.cli.console import note, out, with_option_names
 from fspll.cli.options import (
     Excluded,
     FeaturesColumns,
@@ -66,6 +65,7 @@ def diagnose(
     skip_bad: bool = typer.Option(False, "--skip-bad", help="Leave out what cannot be read."),
 ) -> None:
     """Say what these candidate sets can decide, and where they cannot."""
+    from fspll.annotations.opening import find_format
     from fspll.annotations.reading import read_annotations
     from fspll.annotations.variants import similar_note
     from fspll.diagnosis.sets import describe_sets
@@ -76,6 +76,10 @@ def diagnose(
             "--groups says what belongs together; --images, --features and --text "
             "find it out: give one of them"
         )
+    if groups is not None and find_format(file, format_) in ("folder", "mat", "npz"):
+        raise InputError(f"--groups names a column of a table, and {file} is none")
+    if features is not None and features_columns is not None:
+        raise InputError("give one of --features and --features-columns")
     data = read_annotations(
         file,
         format=format_,
@@ -97,15 +101,15 @@ def diagnose(
         rename=rename,
     )
     sets = data.candidates
-    out.print(data.summary, soft_wrap=True, markup=False)
+    summary = with_option_names(data.summary, context.command)
+    out.print(summary, soft_wrap=True, markup=False)
     alike = similar_note(data)
     if alike:
-        note = with_option_names(alike, context.command)
-        err.print(f"[yellow]note:[/] {escape(note)}", soft_wrap=True)
+        note(alike, context)
     for line in describe_sets(data):
         out.print(line, soft_wrap=True, markup=False)
     if groups is not None:
-        _with_groups(sets, data, data.texts or ())
+        _with_groups(sets, data, groups)
     elif encoded or data.features is not None:
         from fspll.labeling.pipeline import label
 
@@ -121,10 +125,17 @@ def diagnose(
         )
 
 
-def _with_groups(sets: Candidates, data: Annotations, groups: tuple[str, ...]) -> None:
+def _with_groups(sets: Candidates, data: Annotations, column: str) -> None:
     from fspll.diagnosis.analysis import diagnose as find
 
-    found = find(sets, list(groups))
+    groups = list(data.texts or ())
+    if len(set(groups)) > sets.n_classes:
+        raise InputError(
+            f"the column {column!r} has {counted(len(set(groups)), 'group')} for "
+            f"{counted(sets.n_classes, 'label')}: the samples of a group have one label, and "
+            "different groups have different ones"
+        )
+    found = find(sets, groups)
     for line in found.describe(data.names)[1:]:
         out.print(line, soft_wrap=True, markup=False)
 
@@ -148,4 +159,5 @@ def _after_encoding(found: Labeling) -> None:
             markup=False,
         )
     if len(strange) > _SHOWN:
-        out.print(f"and {len(strange) - _SHOWN} more contradictions", soft_wrap=True)
+        more = counted(len(strange) - _SHOWN, "more contradiction")
+        out.print(f"and {more}", soft_wrap=True)

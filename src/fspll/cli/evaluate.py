@@ -9,7 +9,7 @@ import typer
 from rich.box import SIMPLE
 from rich.table import Table
 
-from fspll.cli.console import err, out, progress_bar
+from fspll.cli.console import note, out, progress_bar
 from fspll.cli.options import DataSetName, Root, numbers
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 def evaluate(
+    context: typer.Context,
     checkpoints: list[Path] = typer.Argument(
         ..., help="Model files, folders of fspll train, or names of fspll models."
     ),
@@ -61,14 +62,13 @@ def evaluate(
     encoders = [_load(path) for path in checkpoints]
     data = load_images(dataset, "all" if all_classes else "test", root=root)
     if data.note:
-        err.print(f"note: testing on {data.note}", soft_wrap=True)
+        note(f"testing on {data.note}", context)
     training = {encoder.name: encoder.metadata.get("training") for encoder in encoders}
     for name, about in training.items():
         trained_on = (about or {}).get("data", "")
         if may_share_classes(trained_on, data.name):
-            err.print(
-                f"note: {name} was trained on {trained_on}, which shares classes with {data.name}"
-            )
+            shared = f"{name} was trained on {trained_on}, which shares classes with {data.name}"
+            note(shared, context)
     settings = settings_grid(data, *grid, p)
     with progress_bar() as progress:
         bar = progress.add_task(f"evaluating on {data.name}", total=len(settings))
@@ -86,7 +86,7 @@ def evaluate(
     out.print(_table(rows, data.name, against))
     for path in save:
         write_rows(rows, path, {"data": data.name, "training": training})
-        out.print(f"written to {path}", soft_wrap=True)
+        out.print(f"written to {path}", soft_wrap=True, markup=False)
 
 
 def _files_of(dataset: str, root: Path | None) -> list[Path]:

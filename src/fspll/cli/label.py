@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +15,7 @@ from rich.table import Table
 from fspll._common.arguments import check_level
 from fspll._common.errors import InputError
 from fspll._common.words import counted, percent
-from fspll.cli.console import err, out, with_option_names
+from fspll.cli.console import note, out, with_option_names
 from fspll.cli.options import (
     Excluded,
     FeaturesColumns,
@@ -102,6 +104,9 @@ def label(
     xlsx: Path | None = typer.Option(
         None, help="Write the labels to a spreadsheet as well, e.g. labels.xlsx."
     ),
+    to_label_studio: Path | None = typer.Option(
+        None, help="Write tasks with predictions for Label Studio as well, e.g. tasks.json."
+    ),
     open_report: bool = typer.Option(False, "--open", help="Open the report in a browser."),
     cache: bool = typer.Option(True, help="Keep encoded samples for the next run."),
     device: str = typer.Option("auto", help="Where to compute: auto, cpu, cuda, mps."),
@@ -112,14 +117,18 @@ def label(
     from fspll._common.locks import lock_folder
     from fspll.annotations.workbooks import load_openpyxl
     from fspll.labeling.folder import REPORT, check_folder, check_not_replaced
+    from fspll.labeling.label_studio.tasks import check_target
     from fspll.labeling.run import Run, gather_answers, gather_audit
 
     if sure is not None:
         check_level("sure", sure)
     check_folder(folder, overwrite=overwrite)  # before the work, not after it
+    inputs = [one for one in (file, features, alternatives, rename, *answers) if one]
     if xlsx is not None:
         load_openpyxl("--xlsx")
-        check_no_input(xlsx, [one for one in (file, features, alternatives, rename) if one])
+        check_no_input(xlsx, inputs)
+    if to_label_studio is not None:
+        check_target(to_label_studio, inputs)
     check_not_replaced(folder, (file, features, alternatives))
     if sum(one is not None for one in (images, features, features_columns, text)) > 1:
         raise InputError(
@@ -161,9 +170,10 @@ def label(
             device=device,
         ),
         saving=_given(sure=sure, excel=excel),
+        speak=partial(with_option_names, command=context.command),
     )
     read = run.read()
-    out.print(read.summary, soft_wrap=True, markup=False)
+    out.print(run.speak(read.summary), soft_wrap=True, markup=False)
     with lock_folder(folder):  # from the answers that are read to those that are written
         answered = gather_answers(answers, folder, encoding, forget=forget_answers)
         audited = gather_audit(audit_answers, folder, encoding, forget=forget_answers)
@@ -171,9 +181,11 @@ def label(
         unknown = run.save(result, folder, overwrite=overwrite, forget_answers=forget_answers)
     if xlsx is not None:
         result.to_xlsx(xlsx)
-    _show(result, folder, unknown, context.command, sure)
+    show_labeling(result, folder, unknown, context, sure)
+    if to_label_studio is not None:
+        _write_tasks(result, to_label_studio)
     if open_report:
-        _open(folder / REPORT)
+        _open(folder / REPORT, context)
 
 
 def _given(**options: Any) -> dict[str, Any]:
@@ -184,7 +196,14 @@ def _given(**options: Any) -> dict[str, Any]:
 # -------------------------------------------------------------------- what a person reads
 
 
-def _show(result: Labeling, folder: Path, unknown: int, command: Any, sure: float | None) -> None:
+def show_labeling(
+    result: Labeling,
+    folder: Path,
+    unknown: int,
+    context: typer.Context,
+    sure: float | None = None,
+) -> None:
+    """Print what was found, what to ask a person first, and where everything is."""
     from fspll.labeling.wording import (
         audit_sentence,
         check_sentence,
@@ -194,22 +213,23 @@ def _show(result: Labeling, folder: Path, unknown: int, command: Any, sure: floa
     )
 
     n, open_labels = len(result), int((result.confidence < 0.9).sum())
-    classes = "1 class" if len(result.classes) == 1 else f"{len(result.classes)} classes"
-    line = f"{n} sample{'s' * (n != 1)}, {classes}"
+    line = f"{counted(n, 'sample')}, {counted(len(result.classes), 'class', 'classes')}"
     if result.pictures:
         line += f", {pictures_read(result)}"
     if result.answers:
         line += f", {len(result.answers)} answered by a person"
     out.print(line, soft_wrap=True)
-    line = f"{n - open_labels} are at least 90% sure, {open_labels} are not"
+    sure_labels = counted(n - open_labels, "is", "are")
+    line = f"{sure_labels} at least 90% sure, {counted(open_labels, 'is', 'are')} not"
     out.print(f"{escape(expectation(result))}; {line}", soft_wrap=True)
     if result.outside.any():
         count = counted(int(result.outside.sum()), "label is", "labels are")
         out.print(f"{count} outside the candidate sets", soft_wrap=True)
     if sure is not None:
         rows = result.sure(sure)
-        share = f"{counted(len(rows), 'label')} of {n:,} are together at least {sure:.4g} sure"
-        out.print(f"{share}: sure.csv", soft_wrap=True)
+        count = f"{counted(len(rows), 'label')} of {n:,}"
+        are = "is" if len(rows) == 1 else "are together"
+        out.print(f"{count} {are} at least {sure:.4g} sure: sure.csv", soft_wrap=True)
     for sentence in (audit_sentence(result), check_sentence(result)):
         if sentence:
             out.print(escape(sentence), soft_wrap=True)
@@ -217,13 +237,13 @@ def _show(result: Labeling, folder: Path, unknown: int, command: Any, sure: floa
         out.print(_agreement(result), soft_wrap=True)
     warning = separation_warning(result)
     if warning:
-        err.print(f"[yellow]warning:[/] {escape(warning)}", soft_wrap=True)
+        note(warning, context, "warning")
     notes = list(result.notes)
     if unknown:
         new = counted(unknown, "new answer")
         notes.append(f"{new} came into {folder} meanwhile; run the command again to use them")
     for one in notes:
-        err.print(f"[yellow]note:[/] {escape(with_option_names(one, command))}", soft_wrap=True)
+        note(one, context)
     if result.review:
         out.print(_questions(result))
     people = "annotators.csv, " if result.annotators else ""
@@ -234,7 +254,8 @@ def _show(result: Labeling, folder: Path, unknown: int, command: Any, sure: floa
     if result.review:
         out.print(
             f"Fill in the column 'answer' of {escape(str(folder / 'review.csv'))}, as far as you "
-            "like, and run the command again",
+            "like, and run the command again; or answer in the browser, one key each: "
+            f"fspll app {escape(shlex.quote(str(folder)))}",
             soft_wrap=True,
         )
     waiting = 0 if result.audit is None else len(result.audit) - result.audit.n_answers
@@ -246,23 +267,43 @@ def _show(result: Labeling, folder: Path, unknown: int, command: Any, sure: floa
         )
 
 
+def _write_tasks(result: Labeling, path: Path) -> None:
+    """Write tasks for Label Studio, and say how it takes them."""
+    from fspll.labeling.label_studio.tasks import local_storage, write_tasks
+
+    config = write_tasks(result, path)
+    out.print(
+        f"{escape(str(path))} has {counted(len(result), 'task')} for Label Studio, the least sure "
+        f"first: make a project there, paste {escape(str(config))} into its Labeling Interface "
+        "(Settings), then Import the tasks",
+        soft_wrap=True,
+    )
+    storage = local_storage(result)
+    if storage is not None:
+        root, folder = (escape(shlex.quote(str(one))) for one in storage)
+        out.print(
+            "So that it shows your pictures, start it with "
+            "LABEL_STUDIO_LOCAL_FILES_SERVING_ENABLED=true "
+            f"LABEL_STUDIO_LOCAL_FILES_DOCUMENT_ROOT={root} and add the local storage {folder} to "
+            "the project (Settings, Cloud Storage)",
+            soft_wrap=True,
+        )
+
+
 def _agreement(result: Labeling) -> str:
     shares = [one.agreement for one in result.annotators]
-    people = f"{len(shares)} annotator{'s' * (len(shares) != 1)}"
+    people = counted(len(shares), "annotator")
     low, high = f"{min(shares):.0%}", f"{max(shares):.0%}"
     level = low if low == high else f"{low} to {high}"
     return f"{people}; agreement with the outcome {level}"
 
 
-def _open(page: Path) -> None:
+def _open(page: Path, context: typer.Context) -> None:
     """Show a page in the browser, if there is one."""
     import webbrowser
 
     if not webbrowser.open(page.resolve().as_uri()):
-        err.print(
-            f"[yellow]note:[/] no browser could be started; open {escape(str(page))} yourself",
-            soft_wrap=True,
-        )
+        note(f"no browser could be started; open {page} yourself", context)
 
 
 def _questions(result: Labeling) -> Table:

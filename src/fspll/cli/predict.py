@@ -13,7 +13,8 @@ from rich.table import Table
 
 from fspll._common.errors import InputError
 from fspll._common.progress import show_progress
-from fspll.cli.console import echo, err, out
+from fspll._common.words import counted
+from fspll.cli.console import echo, err, note, out
 from fspll.cli.options import FeaturesColumns, Sheet
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ COLUMNS = ("sample", "label", "confidence", "runner_up", "margin")
 
 
 def predict(
+    context: typer.Context,
     model: Path = typer.Argument(..., help="A model file, or the folder of fspll label."),
     files: list[Path] = typer.Argument(
         None,
@@ -61,6 +63,9 @@ def predict(
     from fspll.labeling.prediction import predict_samples
     from fspll.labeling.saving import load_model
 
+    for path in files or ():
+        if path.suffix.lower() in (".npy", ".npz"):
+            raise InputError(f"{path} holds vectors; give it with --features")
     from_table = bool(files) and is_table(files)
     given = [bool(files), text is not None and not from_table, features is not None]
     if sum(given) != 1:
@@ -96,9 +101,9 @@ def predict(
         # On standard error: the labels go to standard output.
         err.print(new.understood, soft_wrap=True, markup=False)
     elif text is not None:
-        new = read_new_texts(Path(text))
+        new = read_new_texts(Path(text), encoding)
     elif features is not None:
-        new = read_new_vectors(features)
+        new = read_new_vectors(features, encoding)
     else:
         assert pictures is not None
         new = pictures
@@ -113,13 +118,14 @@ def predict(
             progress=progress,
         )
     for one in found.unreadable:
-        err.print(f"[yellow]left out:[/] {escape(str(one))}", soft_wrap=True)
+        note(str(one), context, "left out")
     rows = _rows(found)
     if table is None:
         _print(rows)
         return
     write_table(table, COLUMNS, rows)
-    out.print(f"{len(rows)} labels are in {escape(str(table))}", soft_wrap=True)
+    count = counted(len(rows), "label is", "labels are")
+    out.print(f"{count} in {escape(str(table))}", soft_wrap=True)
 
 
 def _rows(found: Predictions) -> list[Sequence[Any]]:

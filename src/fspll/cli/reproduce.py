@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from fspll._common.errors import DataError, InputError
-from fspll.cli.console import err, out
+from fspll._common.words import counted
+from fspll.cli.console import note, out
 
 if TYPE_CHECKING:
     from fspll.experiments.reproduce.jobs import Source
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 
 def reproduce(
+    context: typer.Context,
     what: str = typer.Argument(
         ..., help="omniglot, mini-imagenet, noise, parameters, several (a,b), or all."
     ),
@@ -62,7 +64,7 @@ def reproduce(
             raise InputError(
                 f"what to reproduce is one of {', '.join(EXPERIMENTS)} or all, not {name!r}"
             )
-    sources = {name: _source(name, dataset, root, chosen) for name in names}
+    sources = {name: _source(name, dataset, root, chosen, context) for name in names}
     grids = {
         name: grid(
             name,
@@ -85,16 +87,22 @@ def reproduce(
     outcomes = [collect(name, chosen, sources[name], grids[name], folder) for name in names]
     written = write_reproduction(outcomes, folder)
     for outcome in outcomes:
-        note = f", {outcome.missing} cells missing" if outcome.missing else ""
-        out.print(
-            f"{outcome.experiment} on {outcome.dataset}: {len(outcome.cells)} cells{note}",
-            soft_wrap=True,
-        )
+        cells = counted(len(outcome.cells), "cell")
+        missing = f", {counted(outcome.missing, 'cell')} missing" if outcome.missing else ""
+        line = f"{outcome.experiment} on {outcome.dataset}: {cells}{missing}"
+        out.print(line, soft_wrap=True, markup=False)
     page = next(path for path in written if path.suffix == ".html")
-    out.print(f"{len(written)} files in {folder}; open {page}", soft_wrap=True)
+    files = counted(len(written), "file")
+    out.print(f"{files} in {folder}; open {page}", soft_wrap=True, markup=False)
 
 
-def _source(experiment: str, dataset: str | None, root: Path | None, profile: Profile) -> Source:
+def _source(
+    experiment: str,
+    dataset: str | None,
+    root: Path | None,
+    profile: Profile,
+    context: typer.Context,
+) -> Source:
     """Return what an experiment's tasks are made of; characters drawn by code if all else lacks."""
     from fspll.datasets.registry import DATASETS
     from fspll.experiments.reproduce.grid import PHOTOS
@@ -109,7 +117,7 @@ def _source(experiment: str, dataset: str | None, root: Path | None, profile: Pr
         try:
             source.load("test")
         except DataError as error:
-            err.print(f"note: {error}", soft_wrap=True)
-            err.print("note: trying it on glyphs instead, characters that are drawn by code")
+            note(str(error), context)
+            note("trying it on glyphs instead, characters that are drawn by code", context)
             return Source("glyphs")
     return source

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from fspll._common.errors import InputError, MissingPackageError
-from fspll.cli.console import err, out
+from fspll._common.words import counted
+from fspll.cli.console import err, note, out
 from fspll.cli.options import DataSetName, Root, numbers
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 
 def train(
+    context: typer.Context,
     folder: Path = typer.Option(..., "--out", help="Folder for the model, its log and its state."),
     dataset: DataSetName = "glyphs",
     root: Root = None,
@@ -101,7 +103,7 @@ def train(
     writer = _summary_writer() if tensorboard else None
     data = load_images(dataset, "train", root=root)
     if data.note:
-        err.print(f"note: training on {data.note}", soft_wrap=True)
+        note(f"training on {data.note}", context)
     observers = [] if writer is None else [_scalars(writer, folder / "tensorboard")]
     settings = {"device": device, "save_every": save_every, "restart": restart}
     _run(data, plan, folder, observers, settings)
@@ -121,9 +123,11 @@ def _run(
     with TrainingBar(plan.total_steps) as bar:
         trained = run(data, plan, folder, observers=(bar.observe, *observers), **settings)
     if not trained.finished:
-        err.print(f"stopped at step {trained.step} of {plan.total_steps}; run it again to go on")
+        step = f"step {trained.step} of {plan.total_steps}"
+        err.print(f"stopped at {step}; run it again to go on", soft_wrap=True)
         raise typer.Exit(130)
-    out.print(f"trained for {trained.step} steps: {trained.model}", soft_wrap=True)
+    steps = counted(trained.step, "step")
+    out.print(f"trained for {steps}: {trained.model}", soft_wrap=True, markup=False)
     if trained.best_epoch >= 0:
         out.print(f"best epoch {trained.best_epoch + 1}, held-out figure {trained.best_figure:.3f}")
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from fspll._common.errors import DataError
 from fspll._common.files import data_dir
+from fspll._common.words import counted
 
 if TYPE_CHECKING:
     from fspll.candidates.sets import Candidates
@@ -219,7 +220,7 @@ class DataSet(ABC):
         thorough : bool
             Whether to read every byte, or only names and sizes.
         """
-        return f"{len(files)} files" if files else self.advice
+        return counted(len(files), "file") if files else self.advice
 
     def check_download(self, path: Path, file: Download) -> None:  # noqa: B027 -- it may be trusted
         """Raise DataError unless ``path`` holds what ``file`` should hold; reads every byte."""

@@ -17,7 +17,7 @@ import numpy as np
 from fspll._common.arguments import check_choice, check_count
 from fspll._common.errors import DataError, InputError
 from fspll._common.pictures import SUFFIXES, has_picture_suffix
-from fspll._common.words import printable
+from fspll._common.words import counted, printable
 from fspll.datasets.archives import Source, open_source
 from fspll.datasets.base import ImageSet
 from fspll.datasets.cache import CacheEntry, Decoded, Progress, read_picture
@@ -155,11 +155,13 @@ def _choose(
                 f"class {both[0]!r} is in train/ and in test/ of {root}; to test on classes that "
                 "were not trained on, give one folder with one sub-folder per class instead"
             )
-        return given[split], f"{len(given[split])} classes of {root.resolve().name}/{split}"
+        classes = counted(len(given[split]), "class", "classes")
+        return given[split], f"{classes} of {root.resolve().name}/{split}"
     if len(images) < 2 * _FEWEST:
         raise DataError(
-            f"{root} has {len(images)} classes, which is too few to train on some and test on "
-            f"others; {2 * _FEWEST} or more are needed, or folders train/ and test/ of classes"
+            f"{root} has {counted(len(images), 'class', 'classes')}, which is too few to train on "
+            f"some and test on others; {2 * _FEWEST} or more are needed, or folders train/ and "
+            "test/ of classes"
         )
     n_test = max(_FEWEST, round(TEST_SHARE * len(images)))
     by_hash = sorted(images, key=lambda name: hashlib.sha256(name.encode()).digest())

@@ -19,6 +19,7 @@ import numpy as np
 from fspll._common.arguments import check_choice, check_count
 from fspll._common.errors import DataError
 from fspll._common.reading import check_plain_file
+from fspll._common.words import counted
 from fspll.datasets.archives import Source, open_source
 from fspll.datasets.base import DataSet, ImageSet
 from fspll.datasets.cache import CacheEntry, Decoded, Progress, read_picture
@@ -250,7 +251,8 @@ def _check_photos(pictures: Path, names: list[str], *, thorough: bool) -> None:
         missing = [name for name in names if name not in stored]
         if missing:
             raise DataError(
-                f"{len(missing)} of {len(names)} photos are missing in {pictures}; "
+                f"{len(missing)} of {counted(len(names), 'photo')} "
+                f"{'is' if len(missing) == 1 else 'are'} missing in {pictures}; "
                 f"the first is '{missing[0]}'"
             )
         for name in names if thorough else ():

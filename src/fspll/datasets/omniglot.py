@@ -228,8 +228,7 @@ def _check_complete(sources: list[Path], counts: list[int]) -> None:
             raise DataError(
                 f"{source} has {count} characters but this part of Omniglot has "
                 f"{archive.n_characters}; "
-                "fetch it again with: fspll data get omniglot, or pass n_train_characters for "
-                "a collection of your own"
+                "fetch it again with: fspll data get omniglot"
             )
 
 

@@ -103,7 +103,7 @@ class Diagnosis:
         return "\n".join(self.describe())
 
     def describe(self, names: Sequence[str] | None = None) -> list[str]:
-        """Say it in words, line by line; questions call samples by ``names`` if there are any."""
+        """Say it in words, line by line; samples are called by ``names`` if there are any."""
         lines = [
             f"{counted(self.n_samples, 'sample')} in {counted(self.n_clusters, 'cluster')}, "
             f"{counted(self.n_classes, 'class', 'classes')}"
@@ -117,10 +117,14 @@ class Diagnosis:
                 f"the labels to be right"
             )
         if self.contradictions:
+            if names is None:
+                rows = f"row{'s'[: len(self.contradictions) - 1]} {listed(self.contradictions)}"
+            else:
+                rows = listed([names[row] for row in self.contradictions])
             lines.append(
                 f"no labeling of the clusters agrees with all sets; the best contradicts "
                 f"{len(self.contradictions)}, where the true label is missing or the cluster is "
-                f"wrong: row{'s'[: len(self.contradictions) - 1]} {listed(self.contradictions)}"
+                f"wrong: {rows}"
             )
         lines += [
             f"cannot be told apart, given the clusters: {listed(group)}" for group in self.undecided

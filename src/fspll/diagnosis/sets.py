@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fspll._common.words import listed
+from fspll._common.words import counted, listed
 from fspll.annotations.samples import Annotations
 
 
@@ -15,12 +15,13 @@ def describe_sets(data: Annotations) -> list[str]:
     sizes = np.bincount(sets.sizes)
     spread = ", ".join(f"{count} with {size}" for size, count in enumerate(sizes.tolist()) if count)
     lines = [
-        f"{summary.n_samples} samples, {summary.n_classes} classes, "
+        f"{counted(summary.n_samples, 'sample')}, "
+        f"{counted(summary.n_classes, 'class', 'classes')}, "
         f"{summary.average_size:.2f} candidates per sample ({spread})"
     ]
     votes = data.votes.data
     if len(votes) and votes.min() != votes.max():
-        lines.append(f"{int(votes.sum())} votes; labels with more votes count more")
+        lines.append(f"{int(votes.sum()):,} votes; labels with more votes count more")
     lines += [
         f"always together, cannot be told apart by any sample: {listed(group)}"
         for group in summary.always_together
@@ -32,7 +33,7 @@ def describe_sets(data: Annotations) -> list[str]:
     if few:
         lines.append(f"too few samples that may have the label: {listed(few)}")
     lines.append(
-        f"{int((alone > 0).sum())} of {sets.n_classes} classes have a sample that nothing else "
-        f"can be"
+        f"{int((alone > 0).sum())} of {counted(sets.n_classes, 'class has', 'classes have')} a "
+        "sample with no other candidate"
     )
     return lines

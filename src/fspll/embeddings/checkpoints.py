@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from fspll._common.errors import CheckpointError, InputError
 from fspll._common.tensorfiles import FileFormat, as_json, digest, plain
 from fspll._common.version import __version__
+from fspll._common.words import counted
 from fspll.embeddings.inputs import InputSpec
 from fspll.embeddings.networks.architectures import build_network, describe_network
 
@@ -182,9 +183,11 @@ def _check_tensors(
     """Refuse tensors whose names, shapes, types or values the network cannot have."""
     missing, surplus = sorted(set(expected) - set(found)), sorted(set(found) - set(expected))
     if missing:
-        raise CheckpointError(f"{complaint}: {len(missing)} tensors are missing, e.g. {missing[0]}")
+        count = counted(len(missing), "tensor is", "tensors are")
+        raise CheckpointError(f"{complaint}: {count} missing, e.g. {missing[0]}")
     if surplus:
-        raise CheckpointError(f"{complaint}: {len(surplus)} tensors are foreign, e.g. {surplus[0]}")
+        count = counted(len(surplus), "tensor is", "tensors are")
+        raise CheckpointError(f"{complaint}: {count} foreign, e.g. {surplus[0]}")
     for name, tensor in found.items():
         if tensor.shape != expected[name].shape or tensor.dtype != expected[name].dtype:
             raise CheckpointError(

@@ -22,6 +22,7 @@ from torch import Tensor
 
 from fspll._common.errors import DataError, InputError, InputTypeError
 from fspll._common.reading import check_plain_file
+from fspll._common.words import counted
 from fspll.datasets.base import ImageSet
 from fspll.embeddings.encoders.base import Encoder, Progress
 from fspll.embeddings.registry import load_embedding
@@ -236,10 +237,11 @@ def unreadable_message(unreadable: Sequence[Unreadable], total: int) -> str:
     shown = "; ".join(str(one) for one in unreadable[:_SHOWN])
     more = len(unreadable) - _SHOWN
     shown += f"; and {more} more" if more > 0 else ""
-    message = f"{len(unreadable)} of {total} samples cannot be read: {shown}"
+    message = f"{len(unreadable):,} of {counted(total, 'sample')} cannot be read: {shown}"
     if len(unreadable) == total:
         return f"{message}; none is left"
-    return f"{message}; repair them, or leave them out with skip_bad=True (--skip-bad)"
+    them = "it" if len(unreadable) == 1 else "them"
+    return f"{message}; repair {them}, or leave {them} out with skip_bad=True"
 
 
 def content_key(sample: Any, modality: str | None) -> bytes | None:

@@ -157,7 +157,7 @@ def prepare_arrays(X: Any, *, first_index: int = 0) -> Tensor:
         if len(shapes) > 1:
             raise InputError(
                 f"the pictures differ in shape ({', '.join(map(str, sorted(shapes)[:3]))}); "
-                "give the embedding an InputSpec so that they can be resized"
+                "resize them, or save the network with the size of the pictures that it takes"
             )
         values = torch.from_numpy(np.stack(pictures))
     finite = values.reshape(len(values), -1).isfinite().all(dim=1)

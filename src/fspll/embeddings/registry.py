@@ -153,7 +153,7 @@ def _checkpoint(spec: str | Path) -> Path:
         return path
     raise InputError(
         f"{ENCODERS.unknown(spec, _with_extras())}; the path of a checkpoint file may be given as "
-        "well, and from Python an nn.Module, a callable or an object with a method 'encode'"
+        "well"
     )
 
 

@@ -102,17 +102,16 @@ def restore_encoder(
     if network is not None:
         module, input_spec = network_from_tensors(tensors, network, source=source)
         return NetworkEncoder(module, input_spec, name, device=target, metadata=network)
-    pass_again = f"FsPLLClassifier.load({source!r}, embedding=...)"
     # Earlier files do not say it of every registered encoder.
     if description.get("installed", name in ENCODERS.names()) is not True:
         raise CheckpointError(
             f"{source} was saved with an embedding of your own ({name}), which a file cannot "
-            f"hold; pass it again: {pass_again}"
+            f"hold; give it again (embedding=...)"
         )
     if name not in ENCODERS:
         raise CheckpointError(
             f"{source} needs the encoder {name!r}, which is not registered here; install the "
-            f"package that it comes with, or pass the encoder: {pass_again}"
+            f"package that it comes with, or give the encoder (embedding=...)"
         )
     try:
         return load_embedding(name, target)

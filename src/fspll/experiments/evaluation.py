@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from fspll._common.errors import InputError
+from fspll._common.words import counted
 from fspll.datasets.base import ImageSet
 from fspll.embeddings.encoders.base import Encoder
 from fspll.embeddings.registry import load_embedding
@@ -59,11 +60,13 @@ def settings_grid(
     shots = list(n_shot)
     for k in shots:
         if k >= fewest:
-            raise InputError(f"n_shot = {k} leaves no query: a class of {data.name} has {fewest}")
+            samples = counted(fewest, "sample")
+            raise InputError(f"n_shot = {k} leaves no query: a class of {data.name} has {samples}")
     ways, extras = list(n_way), list(r)
     for n in ways:
         if n > data.n_classes:
-            raise InputError(f"n_way = {n} but {data.name} has {data.n_classes} classes")
+            classes = counted(data.n_classes, "class", "classes")
+            raise InputError(f"n_way = {n} but {data.name} has {classes}")
     return [
         TaskSettings(n, k, min(15, fewest - k), e, p) for e in extras for n in ways for k in shots
     ]

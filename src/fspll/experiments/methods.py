@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from fspll._common.errors import InputError
 from fspll._common.registry import Registry
+from fspll._common.words import did_you_mean
 from fspll.baselines import BASELINES
 from fspll.candidates.observed import Observed
 from fspll.datasets.base import ImageSet
@@ -357,7 +358,10 @@ def find_method(name: str) -> Method:
         return Prototypes(RECTIFIERS.find(name) or name, RECTIFIERS.get(name)())
     if name in BASELINES:
         return Baseline(BASELINES.find(name) or name)
-    raise InputError(f"method must be one of {', '.join(method_names())}, not {name!r}")
+    known = method_names()
+    raise InputError(
+        f"there is no method {name!r}{did_you_mean(name, known)}; known are {', '.join(known)}"
+    )
 
 
 def adapts(encoder: Encoder) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, fields
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, astuple, fields
 from pathlib import Path
 from typing import IO, Any
 
@@ -14,6 +15,7 @@ import torch
 from fspll._common.errors import InputError
 from fspll._common.files import write_beside
 from fspll._common.version import __version__
+from fspll.annotations.writing import guard
 from fspll.experiments.evaluation import Row
 
 
@@ -40,9 +42,7 @@ def write_rows(rows: Sequence[Row], path: Path, about: dict[str, Any]) -> None:
 
 
 def _write_csv(rows: Sequence[Row], file: IO[str], about: dict[str, Any]) -> None:
-    writer = csv.DictWriter(file, fieldnames=[field.name for field in fields(Row)])
-    writer.writeheader()
-    writer.writerows(asdict(row) for row in rows)
+    file.write(csv_lines([field.name for field in fields(Row)], map(astuple, rows)))
 
 
 def _write_json(rows: Sequence[Row], file: IO[str], about: dict[str, Any]) -> None:
@@ -56,6 +56,15 @@ def _write_markdown(rows: Sequence[Row], file: IO[str], about: dict[str, Any]) -
 
 
 _WRITERS = {".csv": _write_csv, ".json": _write_json, ".md": _write_markdown}
+
+
+def csv_lines(head: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
+    """Return a plain CSV table; names of models and methods begin no formula in a spreadsheet."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    for line in (head, *lines):
+        writer.writerow([guard(cell) if isinstance(cell, str) else cell for cell in line])
+    return file.getvalue()
 
 
 def markdown_table(rows: Sequence[Row]) -> str:

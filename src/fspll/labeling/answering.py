@@ -16,6 +16,7 @@ from scipy import sparse
 from fspll._common.arguments import is_number
 from fspll._common.errors import InputError, InputTypeError
 from fspll._common.words import counted, did_you_mean, listed
+from fspll.annotations.addresses import is_upload, original_names
 from fspll.annotations.answers import Answer, Answers
 from fspll.candidates.sets import Candidates
 
@@ -165,7 +166,10 @@ def follow_answers(
     followed = Followed()
     for source in sources:
         found = find_samples([(one.sample, one.content) for one in source.records], names, contents)
+        before = original_names(one.sample for one in source.records if is_upload(one.sample))
         for one, name in zip(source.records, found, strict=True):
+            if name is None and before.get(one.sample) in content_of:
+                name = before[one.sample]
             if name is None and (source.kept or one.content or one.discarded):
                 followed.absent[one.sample, one.content] = one
                 continue

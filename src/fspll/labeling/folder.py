@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from fspll._common.errors import DataError, InputError
+from fspll._common.files import PART
 from fspll._common.locks import LOCK
 from fspll._common.tensorfiles import format_of
 from fspll.annotations.answers import COLUMNS, CONTENT, Answers, read_answers
+from fspll.annotations.tables import read_in_either
 from fspll.labeling.audit import Audit, read_audit
 
 LABELS, REVIEW, ANSWERS, ANNOTATORS, AUDIT, SURE, MODEL, REPORT, RUN, LOG = (
@@ -60,7 +62,6 @@ _BEGINNINGS = {
     AUDIT: AUDIT_COLUMNS,
     SURE: SURE_COLUMNS,
 }
-_PART = re.compile(r"\.(.+)\.[0-9]+\.part")  # of a file that was being written
 _HEADER = 4096  # bytes that hold the header of any of the tables
 
 Read = TypeVar("Read")
@@ -97,7 +98,7 @@ def is_result(folder: Path) -> bool:
 
 def _is_own(path: Path) -> bool:
     """Tell whether a file is one that labeling writes, or what a killed run left of one."""
-    part = _PART.fullmatch(path.name)
+    part = PART.fullmatch(path.name)
     if path.name == LOCK or (part and part[1] in NAMES):
         return True
     if path.name == MODEL:
@@ -168,28 +169,9 @@ def kept_audit(folder: Path, *, encoding: str | None = None) -> Audit | None:
 def _read_filled(path: Path, read: Callable[..., Read], encoding: str | None) -> Read:
     """Read a file that a person may have filled in, and refuse to go on where that fails."""
     try:
-        return read_filled(read, encoding)
+        return read_in_either(read, encoding)
     except DataError as error:
         raise DataError(
             f"{error}. {path} may hold a person's answers, so it is not replaced: repair it, move "
             f"it away, or throw all answers in that folder away with forget_answers=True"
         ) from error
-
-
-def read_filled(read: Callable[..., Read], encoding: str | None) -> Read:
-    """Read a file as UTF-8 or by its byte-order mark, or else in the encoding of the annotations.
-
-    Files of this package are UTF-8, whatever the annotations are, until a person saves them again.
-
-    Parameters
-    ----------
-    read : callable
-        Reads the file, in the encoding that it is given.
-    encoding : str or None
-    """
-    try:
-        return read()
-    except DataError:
-        if encoding is None:
-            raise
-        return read(encoding=encoding)

@@ -11,11 +11,12 @@ import numpy as np
 
 from fspll._common.errors import DataError, InputError
 from fspll._common.pictures import has_picture_suffix
-from fspll._common.reading import read_file
 from fspll._common.words import counted, printable
+from fspll.annotations.addresses import without_prefix_note
 from fspll.annotations.collecting import Options
 from fspll.annotations.grid import describe
 from fspll.annotations.opening import TABLES, find_format, open_table
+from fspll.annotations.tables import read_text
 from fspll.annotations.vectors import choose_columns, load_vectors, read_vectors
 from fspll.labeling.samples import find_files
 
@@ -81,6 +82,8 @@ def read_new_table(
                 f"{counted(len(missing), 'picture')} of {path.name} cannot be found, the first in "
                 f"{grid.where[row]}: {found.files[row]} {reason}"
             )
+        renamed = without_prefix_note(found.files, [path.name for path in paths])
+        said += [renamed] if renamed else []
         samples, modality = paths, "image"
     else:
         raise InputError(
@@ -99,22 +102,18 @@ def read_new_pictures(files: Sequence[Path]) -> NewSamples:
     return NewSamples([printable(str(path)) for path in found], found, "image")
 
 
-def read_new_texts(path: Path) -> NewSamples:
+def read_new_texts(path: Path, encoding: str | None = None) -> NewSamples:
     """Return the texts of a file with one per line; blank lines are left out."""
-    try:
-        lines = read_file(path).decode("utf-8-sig").splitlines()
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not UTF-8 text") from error
-    texts = [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
-    if not texts:
-        raise DataError(f"{path} holds no text")
+    text = read_text(path, encoding, lambda before: f"line {len(before.splitlines())}")
+    lines = enumerate(text.splitlines(), start=1)
+    texts = [(number, line) for number, line in lines if line.strip()]
     names = [f"line {number}" for number, _ in texts]
     return NewSamples(names, [line for _, line in texts], "text")
 
 
-def read_new_vectors(path: Path) -> NewSamples:
+def read_new_vectors(path: Path, encoding: str | None = None) -> NewSamples:
     """Return the vectors of an .npy or .npz file or of a table of numbers."""
-    names, X = load_vectors(path)
+    names, X = load_vectors(path, encoding)
     return NewSamples(names or [f"row {row}" for row in range(len(X))], np.asarray(X), "vector")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fspll._common.words import listed
+from fspll.annotations.addresses import without_prefix_note
 from fspll.annotations.samples import Annotations
 from fspll.annotations.variants import similar_note
 from fspll.candidates.sets import Candidates
@@ -20,6 +21,10 @@ def notes_on(annotations: Annotations, made: Prepared, candidates: Candidates) -
         names = listed([one.name for one in made.unreadable], _SHOWN)
         plural = "s that cannot be read were" if count > 1 else " that cannot be read was"
         notes.append(f"{count} sample{plural} left out: {names}")
+    if made.pictures is not None:
+        written = annotations.names if annotations.files is None else annotations.files
+        renamed = without_prefix_note(written, [path.name for path in made.pictures])
+        notes += [renamed] if renamed else []
     if made.encoder is None:
         scale = made.features.astype(float).std(axis=0)
         scale = scale[scale > 0]

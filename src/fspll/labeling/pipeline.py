@@ -353,6 +353,7 @@ def _result(
         notes=notes,
         unreadable=made.unreadable or [],
         pictures=made.pictures,
+        files=kept.files,
         texts=kept.texts if made.pictures is None else None,
         observed=observed,
         missing=missing,

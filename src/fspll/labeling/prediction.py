@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from fspll._common.errors import InputError
+from fspll._common.words import counted
 from fspll.classifier import FsPLLClassifier
 from fspll.embeddings.features import Unreadable, encode_cached
 from fspll.labeling.baseline_model import BaselineModel
@@ -85,7 +86,7 @@ def predict_samples(
     takes = "vector" if encoder is None else encoder.modality
     wrong = takes is not None and modality is not None and modality != takes
     if wrong or isinstance(samples, np.ndarray) != takes_vectors:
-        given = f", not of {_KINDS[modality]}" if modality else ""
+        given = f", not {_KINDS[modality]}" if modality else ""
         raise InputError(
             f"this model was made from {_KINDS[takes]}; give it samples of that kind{given}"
         )
@@ -121,7 +122,8 @@ def _on_features(
         expected = classifier.prototypes_.shape[1]
     if width != expected:
         raise InputError(
-            f"the encoder gives {width} features, but this model was made from {expected}"
+            f"the encoder gives {counted(width, 'feature')}, but this model was made from "
+            f"{expected}"
         )
     classifier = copy(classifier)
     classifier.embedding = None

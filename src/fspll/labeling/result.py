@@ -14,6 +14,7 @@ from scipy import sparse
 
 from fspll._common.arguments import check_level
 from fspll._common.errors import InputError
+from fspll._common.words import counted
 from fspll.annotations.answers import Answer
 from fspll.candidates.observed import Observed
 from fspll.candidates.sets import Candidates
@@ -141,6 +142,8 @@ class Labeling:
         Samples that were left out.
     pictures : tuple of Path or None
         The file of every sample, where samples are pictures.
+    files : tuple of str or None
+        The pictures as the file of labels writes them: paths, or addresses of Label Studio.
     texts : tuple of str or None
         The text of every sample, where samples are texts.
     observed : Observed or None
@@ -187,6 +190,7 @@ class Labeling:
     records: tuple[Answer, ...] = ()
     absent: tuple[Answer, ...] = ()
     absent_audit: Audit | None = None
+    files: tuple[str, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.names)
@@ -242,13 +246,20 @@ class Labeling:
         ``candidates`` are lists. ``file`` or ``text`` follows, where samples are pictures or
         texts, and then whatever other columns the table of labels had. It takes the extra
         ``tables``.
+
+        Cells are as they were read: a label or a name that begins with ``=`` is a formula in what
+        pandas' own ``to_excel`` and ``to_csv`` write. :meth:`to_xlsx` and :meth:`save` write no
+        formulas.
         """
         from fspll.labeling.frames import to_frame
 
         return to_frame(self)
 
     def to_xlsx(self, path: Path | str) -> None:
-        """Write what ``labels.csv`` holds as a spreadsheet. It takes the extra ``tables``."""
+        """Write what ``labels.csv`` holds as a spreadsheet, in which no cell is a formula.
+
+        It takes the extra ``tables``.
+        """
         from fspll.labeling.saving import write_xlsx
 
         write_xlsx(self, Path(path))
@@ -318,7 +329,7 @@ class Labeling:
     def __str__(self) -> str:
         sure = int((self.confidence >= 0.9).sum())
         return (
-            f"{len(self)} samples, {len(self.classes)} classes; "
+            f"{counted(len(self), 'sample')}, {counted(len(self.classes), 'class', 'classes')}; "
             f"{self.expected_accuracy:.1%} of the labels are expected to be right, "
             f"{sure} of them with at least 90%"
         )

@@ -187,6 +187,8 @@ class _State:
         at = int(np.searchsorted(self.rows, row))
         share = self.posterior[at]
         answers = (share >= _LEAST_ANSWER).nonzero().flatten()
+        if not len(answers):  # its group rules all its candidates out: only its own label to gain
+            return 1 - float(self.confidence[row])
         chance = share[answers] / share[answers].sum()
         before = self.score - self._log_likelihood(row, self.weight[row])
         scores = torch.stack(

@@ -7,7 +7,7 @@ answers give the same files.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -18,8 +18,9 @@ from fspll._common.files import write_beside
 from fspll._common.progress import Progress
 from fspll.annotations.answers import Answers, read_answers
 from fspll.annotations.samples import Annotations
+from fspll.annotations.tables import read_in_either
 from fspll.labeling.audit import Audit, read_audit
-from fspll.labeling.folder import NAMES, RUN, kept_answers, kept_audit, read_filled
+from fspll.labeling.folder import NAMES, RUN, kept_answers, kept_audit
 
 if TYPE_CHECKING:
     from fspll.labeling.result import Labeling
@@ -45,6 +46,8 @@ class Run:
         Options of :func:`fspll.labeling.label`, without answers and audit.
     saving : mapping
         Options of :func:`fspll.labeling.saving.save`: ``sure``, ``excel``, ``pictures_below``.
+    speak : callable
+        Words the notes of a report for whoever started the run; not recorded.
 
     Examples
     --------
@@ -56,6 +59,7 @@ class Run:
     reading: Mapping[str, Any] = field(default_factory=dict)
     labeling: Mapping[str, Any] = field(default_factory=dict)
     saving: Mapping[str, Any] = field(default_factory=dict)
+    speak: Callable[[str], str] = field(default=str, compare=False)
 
     def read(self) -> Annotations:
         """Read the labels."""
@@ -89,6 +93,8 @@ class Run:
         from fspll.labeling.saving import save
 
         encoding = self.reading.get("encoding")
+        notes = [self.speak(one) for one in result.notes]
+        result = replace(result, notes=notes, understood=self.speak(result.understood))
         return save(result, folder, run=self, encoding=encoding, **{**self.saving, **options})
 
     # ---------------------------------------------------------------- the record
@@ -104,7 +110,7 @@ class Run:
             beside.write_bytes((text + "\n").encode("utf-8", errors="surrogateescape"))
 
     @classmethod
-    def of_folder(cls, folder: Path) -> Run:
+    def of_folder(cls, folder: Path, speak: Callable[[str], str] = str) -> Run:
         """Read the record of a result."""
         path = folder / RUN
         try:
@@ -121,7 +127,10 @@ class Run:
         parts = [record[part] for part in _PARTS if isinstance(record.get(part), dict)]
         if not isinstance(record.get("file"), str) or len(parts) < len(_PARTS):
             raise DataError(f"{path} is damaged: it lacks the file or the options of the run")
-        return cls(Path(record["file"]), *({n: _read(n, v) for n, v in p.items()} for p in parts))
+        reading, labeling, saving = (
+            {name: _read(name, one) for name, one in part.items()} for part in parts
+        )
+        return cls(Path(record["file"]), reading, labeling, saving, speak)
 
 
 def _written(name: str, value: Any) -> Any:
@@ -147,7 +156,7 @@ def gather_answers(
     for path in paths:
         # The folder's own review list may have no questions left when the command is run again.
         own = path.name in NAMES and path.parent.resolve() == folder.resolve()
-        read = read_filled(partial(read_answers, path, kept=own), encoding)
+        read = read_in_either(partial(read_answers, path, kept=own), encoding)
         found.append(replace(read, kept=False))  # named by the user, who need not be told of it
     return found
 
@@ -157,5 +166,5 @@ def gather_audit(
 ) -> Audit | None:
     """Read the audit of a file, or else that of an earlier result in the folder."""
     if path is not None:
-        return read_filled(partial(read_audit, path), encoding)
+        return read_in_either(partial(read_audit, path), encoding)
     return None if forget else kept_audit(folder, encoding=encoding)

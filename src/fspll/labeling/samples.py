@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 from fspll._common.errors import DataError, InputError
 from fspll._common.progress import Progress
 from fspll._common.words import listed
+from fspll.annotations.addresses import last_part, original_names, path_of, stored_name
 from fspll.annotations.samples import Annotations
 from fspll.embeddings.encoders.base import Encoder
 from fspll.embeddings.encoders.vectors import standardizer
@@ -172,6 +174,12 @@ def _usual_encoder(data: Annotations, images: Path | str | None) -> str:
         return FEATURES
     if images is None and data.texts is not None:
         return "text"
+    if images is None and data.files is None:
+        raise InputError(
+            "there are only names and labels of the samples; say where their pictures are "
+            "(images=FOLDER), which column holds their texts (text=COLUMN) or where their vectors "
+            "are (features=FILE or features_columns=COLUMNS)"
+        )
     raise InputError(
         "say what turns the samples into features: encoder='omniglot-conv4' for drawn characters, "
         "'photos' for photos, 'text' for texts, 'features' for vectors, or the path of a checkpoint"
@@ -181,8 +189,8 @@ def _usual_encoder(data: Annotations, images: Path | str | None) -> str:
 def _vectors(data: Annotations) -> np.ndarray:
     if data.features is None:
         raise InputError(
-            "encoder='features' needs vectors, but the annotations have none; give them "
-            "with the annotations: features=FILE"
+            "encoder='features' needs vectors, and there are none; name their file or their "
+            "columns where the labels are read: features=FILE or features_columns=COLUMNS"
         )
     return data.features
 
@@ -196,8 +204,8 @@ def _vector_key(vector: Any) -> bytes | None:
 def _texts(data: Annotations) -> tuple[str, ...]:
     if data.texts is None:
         raise InputError(
-            "the encoder takes texts, but the annotations have none; name their column "
-            "where the annotations are read: text=COLUMN"
+            "the encoder takes texts, and there are none; name their column where the labels are "
+            "read: text=COLUMN"
         )
     return data.texts
 
@@ -218,7 +226,8 @@ def find_pictures(
 
     A sample's file is looked for as it is written, below the folder. Where there is no such file,
     one with the same name in any folder below will do, or one that only lacks its ending, provided
-    there is no other.
+    there is no other. Where there is none, and the name begins as that of a Label Studio upload,
+    the file is looked for under the name that it had before.
     """
     return find_files(data.files if data.files is not None else data.names, images)
 
@@ -230,18 +239,21 @@ def find_files(
     root = None if images is None else Path(images).expanduser()
     if root is not None and not root.is_dir():
         raise DataError(f"{root} is not a folder of pictures")
-    index: dict[str, list[Path]] | None = None
+    before = original_names(written)
+    index: _Index | None = None
     paths: list[Path] = []
     missing: dict[int, str] = {}
     for row, name in enumerate(written):
         path = _as_written(name, root)
         if path is None and root is not None:
-            index = _index(root) if index is None else index
-            path, reason = _by_name(name, index, root)
+            index = _Index(root) if index is None else index
+            path, reason = index.find(name, before.get(name))
             if path is None:
                 missing[row] = reason
         elif path is None:
-            missing[row] = "does not exist (say where the pictures are: images=FOLDER)"
+            path = _as_written(before[name], None) if name in before else None
+            if path is None:
+                missing[row] = "does not exist (say where the pictures are: images=FOLDER)"
         paths.append(path or Path(name))
     return paths, missing
 
@@ -254,24 +266,35 @@ def _as_written(name: str, root: Path | None) -> Path | None:
         return None
 
 
-def _index(root: Path) -> dict[str, list[Path]]:
-    """Return the files below a folder by their names, with and without endings."""
-    found: dict[str, list[Path]] = {}
-    for folder, folders, files in os.walk(root):
-        folders.sort()
-        for file in sorted(files):
-            path = Path(folder, file)
-            for name in {file, path.stem}:
-                found.setdefault(name, []).append(path)
-    return found
+class _Index:
+    """The files below a folder by their names, with and without endings."""
 
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.found: dict[str, list[Path]] = {}
+        for folder, folders, files in os.walk(root):
+            folders.sort()
+            for file in sorted(files):
+                path = Path(folder, file)
+                for name in {file, path.stem}:
+                    self.found.setdefault(name, []).append(path)
 
-def _by_name(name: str, index: dict[str, list[Path]], root: Path) -> tuple[Path | None, str]:
-    last = name.replace("\\", "/").rstrip("/").rpartition("/")[2]
-    found = index.get(last, [])
-    if len(found) == 1:
-        return found[0], ""
-    if not found:
-        return None, f"is not in {root}"
-    shown = listed([path.relative_to(root) for path in found], _SHOWN)
-    return None, f"may be any of {shown} in {root}; write the folder before its name"
+    @cached_property
+    def stored(self) -> dict[str, list[Path]]:
+        """The same by the names that Label Studio would give them."""
+        found: dict[str, list[Path]] = {}
+        for name, paths in self.found.items():
+            found.setdefault(stored_name(name), []).extend(paths)
+        return found
+
+    def find(self, name: str, before: str | None) -> tuple[Path | None, str]:
+        """Return the one file of a name, or of the name that it had before; else why not."""
+        found = self.found.get(last_part(name)) or self.found.get(last_part(path_of(name)))
+        if not found and before is not None:
+            found = self.found.get(before) or self.stored.get(before)
+        if not found:
+            return None, f"is not in {self.root}"
+        if len(found) == 1:
+            return found[0], ""
+        shown = listed([path.relative_to(self.root) for path in found], _SHOWN)
+        return None, f"may be any of {shown} in {self.root}; write the folder before its name"

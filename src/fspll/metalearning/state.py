@@ -133,14 +133,16 @@ def _check_plan(path: Path, plan: TrainingPlan, data: ImageSet, metadata: dict[s
         found = TrainingPlan.from_dict(found).to_dict()  # settings that are newer than the file
     except (InputError, TypeError) as error:
         raise CheckpointError(f"{path} belongs to a plan that cannot be used: {error}") from error
-    wanted["data"] = repr(data)
-    found["data"] = metadata.get("data", wanted["data"])
+    advice = "choose another folder, or start over with restart=True"
     for name, value in wanted.items():
         if found.get(name) != value:
+            other = f"not {value!r}" if not isinstance(value, bool) else f"not {name}={value}"
             raise CheckpointError(
-                f"{path} belongs to a run with {name} = {found.get(name)!r}, not {value!r}; choose "
-                f"another folder, or start over with restart=True"
+                f"{path} belongs to a run with {name} = {found.get(name)!r}, {other}; {advice}"
             )
+    trained_on = metadata.get("data", repr(data))
+    if trained_on != repr(data):
+        raise CheckpointError(f"{path} belongs to a run on {trained_on}, not on {data!r}; {advice}")
 
 
 def _parameters(optimizer: torch.optim.Optimizer) -> list[nn.Parameter]:

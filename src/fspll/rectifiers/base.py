@@ -188,7 +188,7 @@ class Rectifier(ABC):
             raise InputError(f"X_unlabeled is of no use to the rectifier {self.name!r}")
         if not is_large(observed.n_samples, observed.n_classes):
             return
-        many = f"{observed.n_samples} samples x {observed.n_classes} classes"
+        many = f"{observed.n_samples:,} samples x {observed.n_classes:,} classes"
         limit = f"up to {DENSE_ENTRIES} entries of samples x samples and samples x classes"
         if not self.handles_many:
             raise InputError(f"the rectifier {self.name!r} is for {limit}, not for {many}")

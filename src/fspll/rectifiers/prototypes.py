@@ -64,7 +64,7 @@ class ManyClassesModel(Fitted):
         if n_queries * n_classes > MOST_PROBABILITIES:
             raise InputError(
                 f"probabilities of {n_queries} samples x {n_classes} classes are more than "
-                f"{MOST_PROBABILITIES} numbers; ask for fewer samples at a time, or use predict"
+                f"{MOST_PROBABILITIES} numbers; ask for fewer samples at a time"
             )
         return torch.from_numpy(all_probabilities(queries.numpy(), self.geometry))
 

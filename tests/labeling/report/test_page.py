@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import hashlib
+import html
 import io
 import json
 import re
@@ -19,10 +20,9 @@ from fspll._common.errors import InputError
 from fspll._common.words import percent
 from fspll.annotations.samples import Annotations
 from fspll.labeling import label
-from fspll.labeling.report import cards, map2d, write_report
+from fspll.labeling.report import cards, gallery, map2d, write_report
 from fspll.labeling.report.plane import find_plane
 from fspll.labeling.report.thumbnails import thumbnail
-from fspll.labeling.report.undecided import show_undecided
 
 EVIL = "<script>alert('x')</script>\"&"
 VOID = {"meta", "img", "input"}
@@ -60,6 +60,19 @@ class Page(HTMLParser):
     def all(self, tag, **wanted):
         found = [attributes for name, attributes in self.elements if name == tag]
         return [a for a in found if all(a.get(key) == value for key, value in wanted.items())]
+
+    @property
+    def pictures(self):
+        """The copies that the page holds, by row."""
+        rows = [a["id"] for a in self.all("symbol")]
+        assert len(set(rows)) == len(rows)
+        copies = [a["href"].split(",", 1) for a in self.all("image")]
+        return {int(row[1:]): copy for row, copy in zip(rows, copies, strict=True)}
+
+    @property
+    def shown(self):
+        """The rows whose pictures are shown, as often as they are."""
+        return [int(a["href"][2:]) for a in self.all("use") if a.get("href", "").startswith("#p")]
 
 
 def annotate(sets, **parts):
@@ -150,9 +163,13 @@ def test_nothing_is_asked_of_the_web(found, tmp_path):
     assert not page.all("iframe")
     (policy,) = [one["content"] for one in page.all("meta") if "http-equiv" in one]
     assert policy.startswith("default-src 'none'; img-src data:; ")
-    (code,) = re.findall(r"<script>(.*?)</script>", page.source, re.DOTALL)
-    digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
-    assert f"script-src 'sha256-{digest}';" in policy
+    scripts = re.findall(r"<script>(.*?)</script>", page.source, re.DOTALL)
+    digests = [hashlib.sha256(code.encode()).digest() for code in scripts]
+    allowed = {f"'sha256-{base64.b64encode(one).decode()}'" for one in digests}
+    (given,) = re.findall(r"script-src ([^;]*);", policy)
+    assert set(given.split()) == allowed
+    assert len(allowed) == 3
+    assert not [a for _, a in page.elements if any(key.startswith("on") for key in a)]
 
 
 def test_what_a_user_wrote_stays_text(tmp_path):
@@ -164,7 +181,8 @@ def test_what_a_user_wrote_stays_text(tmp_path):
     result = dataclasses.replace(result, notes=[EVIL], encoder=EVIL)
     page = written(result, tmp_path)
     scripts = page.all("script")
-    assert scripts == [{"type": "application/json", "id": "map-data"}, {}]
+    data = [{"type": "application/json", "id": f"{one}-data"} for one in ("map", "answer")]
+    assert scripts == [{}, data[0], {}, data[1], {}]
     assert EVIL in page.words
     assert not page.all("b", class_=None)[len(page.all("div", **{"class": "tile"})) :]
     assert "?\x00\u202ename" in "".join(page.said) or "?\ufffd\u202ename" in "".join(page.said)
@@ -189,10 +207,8 @@ def test_pictures_are_small_copies_and_the_least_sure_come_first(found, tmp_path
     paths = save_pictures(tmp_path / "in", len(found))
     paths[7].write_bytes(b"not a picture")
     page = written(found, tmp_path, paths)
-    shown = page.all("img")
-    assert len(shown) == len(found) - 1 + min(10, len(found.review))
-    for one in shown[:3]:
-        kind, code = one["src"].split(",", 1)
+    assert set(page.pictures) == set(range(len(found))) - {7}  # each of them once
+    for kind, code in list(page.pictures.values())[:3]:
         assert kind == "data:image/jpeg;base64"
         assert max(Image.open(io.BytesIO(base64.b64decode(code))).size) == 96
     assert "no picture" in page.words
@@ -202,19 +218,42 @@ def test_pictures_are_small_copies_and_the_least_sure_come_first(found, tmp_path
     sure = [found.confidence[found.names.index(name)] for name in order[1:]]
     assert len(order) == len(found)
     assert sure == sorted(sure)
+    card_rows = [found.names.index(name) for name in order if name != "s7"]
+    assert page.shown[-len(card_rows) :] == card_rows
     with pytest.raises(InputError, match="3 pictures do not fit 60 samples"):
         write_report(found, tmp_path / "report.html", paths[:3])
 
 
-def test_a_thousand_pictures_stay_small(tmp_path, monkeypatch):
-    X, sets = clouds(1000)
-    result = label(annotate(sets, features=X))
+def test_two_thousand_pictures_stay_small(tmp_path):
+    X, sets = clouds(2000)
+    result = label(annotate(sets, features=X), rectifier="none")
     (tmp_path / "in").mkdir()
     paths = save_pictures(tmp_path / "in", 10)
-    page = written(result, tmp_path, [paths[row % 10] for row in range(1000)])
-    assert (tmp_path / "report.html").stat().st_size < 5_000_000
-    assert f"{cards.MOST_CARDS} of 1,000 are shown." in page.words
-    assert len(page.all("img")) == cards.MOST_CARDS + min(10, len(result.review))
+    page = written(result, tmp_path, [paths[row % 10] for row in range(2000)])
+    assert (tmp_path / "report.html").stat().st_size < 10_000_000
+    assert f"{cards.MOST_CARDS} of 2,000 are shown." in page.words
+    assert len(page.pictures) == 2000  # all points of the map have one
+    sizes = {
+        row: max(Image.open(io.BytesIO(base64.b64decode(code))).size)
+        for row, (_, code) in page.pictures.items()
+    }
+    large = {row for row, size in sizes.items() if size == 96}
+    assert large == {*cards.least_sure(result), *(one.index for one in result.review[:10])}
+    assert {sizes[row] for row in sizes if row not in large} == {64}
+
+
+def test_pictures_end_where_there_is_no_more_room(found, tmp_path, monkeypatch):
+    (tmp_path / "in").mkdir()
+    paths = save_pictures(tmp_path / "in", len(found))
+    whole = written(found, tmp_path, paths)
+    monkeypatch.setattr(gallery, "MOST_BYTES", 60_000)
+    page = written(found, tmp_path, paths)
+    count = len(page.pictures)
+    assert 3 < count < len(found)
+    assert sum(map(len, re.findall(r'href="data:([^"]*)"', page.source))) < 60_000
+    assert list(page.pictures) == list(whole.pictures)[:count]  # what is asked about comes first
+    assert f"There was room for the pictures of {count} of them." in page.words
+    assert "There was room" not in whole.words
 
 
 def test_copies_hold_pixels_only_and_drawings_stay_exact(tmp_path):
@@ -258,10 +297,9 @@ def test_lists_of_texts_say_more_than_rows(tmp_path):
     page = written(result, tmp_path)
     later = result.names[result.review[20].index]  # below the questions that show the sample whole
     assert f"{later}: ticket about {later[4:]} <b>" in page.words
-    (kind,) = show_undecided(result)
-    first = kind["reasons"][0]["names"][0]
-    assert re.fullmatch(r"row (\d+): ticket about \1 <b>", first)
-    assert f"samples: {first} ," in page.words
+    (line,) = re.findall(r"<summary>.*?</summary>", page.source, re.DOTALL)[-1:]
+    (first,) = re.findall(r"ticket about \d+ &lt;b&gt;", line)[:1]
+    assert f">{first}</blockquote>" in page.source.split(line)[1]
 
 
 # -------------------------------------------------------------------- the map
@@ -288,6 +326,14 @@ def test_the_map_ends_where_the_result_is(found, tmp_path):
     assert [a["href"] for a in marks] == [f"#m{column}" for column in now]
     hollow = [row for row, a in enumerate(marks) if "open" in a["class"]]
     assert hollow == sorted(one.index for one in found.undecided)
+    # What a point shows when it is pointed at.
+    said = re.findall(r'data-row="(\d+)"><title>(.*)\n(.*)</title>', page.source)
+    assert said == [
+        (str(row), name, html.escape(f"{one}, {percent(sure, 0)} sure"))
+        for row, (name, one, sure) in enumerate(
+            zip(found.names, found.labels, found.confidence, strict=True)
+        )
+    ]
     # What a reader without scripts sees: the last state, and no slider.
     x, y = data["prototypes"][-1][0]
     assert page.all("g", style=f"transform:translate({x:g}px,{y:g}px)")

@@ -25,7 +25,6 @@ from fspll.experiments.reproduce.results import (
 )
 from fspll.experiments.reproduce.tables import (
     NOTHING,
-    csv_lines,
     half_width,
     latex_lines,
     markdown_lines,
@@ -34,6 +33,7 @@ from fspll.experiments.reproduce.tables import (
     signed,
 )
 from fspll.experiments.statistics import Summary, signed_rank_p
+from fspll.experiments.tables import csv_lines
 
 TESTED = ("FsPLL", "FsPLL+", DEFAULT)
 """The rows that are tested against every other: the paper's two, and our own."""

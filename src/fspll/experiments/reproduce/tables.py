@@ -8,8 +8,6 @@ stand apart.
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import re
 from collections.abc import Iterable, Sequence
@@ -29,6 +27,7 @@ from fspll.experiments.reproduce.results import (
     label,
 )
 from fspll.experiments.statistics import Summary
+from fspll.experiments.tables import csv_lines
 
 # -------------------------------------------------------------------- numbers as the paper has them
 
@@ -343,13 +342,6 @@ def markdown_lines(head: Sequence[str], lines: Iterable[Sequence[str]], rule: st
     rows = ["| " + " | ".join(line) + " |" for line in (head, *lines)]
     rows.insert(1, "|---|" + rule * (len(head) - 1))
     return "\n".join(rows) + "\n"
-
-
-def csv_lines(head: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
-    """Return a plain CSV table."""
-    file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerows([head, *lines])
-    return file.getvalue()
 
 
 def latex_lines(

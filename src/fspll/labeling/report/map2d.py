@@ -10,7 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fspll._common.words import counted, percent, shorten
+from fspll._common.words import beginning, counted, percent, shorten
+from fspll.labeling.report.cards import shown_text
+from fspll.labeling.report.gallery import SMALL_SIDE, Gallery
+from fspll.labeling.report.map_names import place_names
 from fspll.labeling.report.plane import Plane, find_plane
 from fspll.labeling.result import Labeling
 
@@ -22,8 +25,7 @@ N_COLORS, N_SHAPES = 7, 8  # without a common factor: 56 looks before one comes 
 _WIDTH, _LEAST_HEIGHT, _MOST_HEIGHT, _EDGE = 900.0, 240.0, 620.0, 34.0
 _SEED = 0
 _NAME_LENGTH = 18
-_LETTER = 9.6  # width of a letter, about
-_MARK = 13.0  # half the side of a prototype's mark
+_TEXT_LENGTH = 160
 _SHAPES = (
     "M5.2 0A5.2 5.2 0 1 1 -5.2 0A5.2 5.2 0 1 1 5.2 0Z",
     "M-4.7 -4.7H4.7V4.7H-4.7Z",
@@ -34,8 +36,6 @@ _SHAPES = (
     "M-3 -5.4H3L6 0L3 5.4H-3L-6 0Z",
     "M0 -6.8L1.8 -2L6.6 -2L2.8 1.2L4.2 6L0 3.1L-4.2 6L-2.8 1.2L-6.6 -2L-1.8 -2Z",
 )
-
-Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 
 class Drawn(NamedTuple):
@@ -50,10 +50,14 @@ class Drawn(NamedTuple):
     height: float
 
 
-def draw_map(result: Labeling) -> dict[str, Any]:
-    """Return what ``map.html.j2`` draws: points, prototypes, legend, caption and movements."""
+def draw_map(result: Labeling, gallery: Gallery) -> dict[str, Any]:
+    """Return what ``map.html.j2`` draws: points, prototypes, legend, caption and movements.
+
+    The pictures of the samples are added to the gallery.
+    """
     top = chosen_columns(result)
     rows = _chosen_rows(result)
+    gallery.add(rows.tolist(), SMALL_SIDE)
     features = np.asarray(result.features[rows], dtype=float)
     plane = find_plane(features, top[rows])
     drawn = _drawn(result, rows, features, plane, top)
@@ -65,7 +69,7 @@ def draw_map(result: Labeling) -> dict[str, Any]:
         "points": _points(result, drawn),
         "prototypes": _prototypes(result, drawn),
         "legend": _legend(result, np.bincount(top, minlength=len(result.classes))),
-        "caption": _caption(result, drawn, plane),
+        "caption": _caption(result, drawn, plane, gallery),
         "behavior": _behavior(drawn),
     }
 
@@ -141,12 +145,19 @@ def _points(result: Labeling, drawn: Drawn) -> list[dict[str, Any]]:
     undecided = {one.index for one in result.undecided}
     made = []
     for row, (x, y), column in zip(drawn.rows, drawn.points, drawn.labels[-1], strict=True):
-        words = (
-            f"{shorten(result.names[row])}: {shorten(result.labels[row], 30)}, "
-            f"{percent(float(result.confidence[row]), 0)} sure"
+        made.append(
+            {
+                "row": row,
+                "x": x,
+                "y": y,
+                "name": shorten(result.names[row]),
+                "label": shorten(result.labels[row], 30),
+                "sure": percent(float(result.confidence[row]), 0),
+                "text": beginning(shown_text(result, row) or "", _TEXT_LENGTH),
+                "is_open": int(row) in undecided,
+                **_look(int(column)),
+            }
         )
-        is_open = int(row) in undecided
-        made.append({"x": x, "y": y, "words": words, "is_open": is_open, **_look(int(column))})
     return made
 
 
@@ -179,9 +190,10 @@ def _legend(result: Labeling, size: np.ndarray) -> list[dict[str, Any]]:
     ]
 
 
-def _caption(result: Labeling, drawn: Drawn, plane: Plane) -> str:
+def _caption(result: Labeling, drawn: Drawn, plane: Plane, gallery: Gallery) -> str:
     said = [
-        "Each small mark is a sample; the closer two lie, the more alike the encoder finds them."
+        "Each small mark is a sample; the closer two lie, the more alike the encoder finds them.",
+        "Point at a mark, tap it or use the arrow keys to see the sample.",
     ]
     if plane.is_line:
         said.append("The features vary in one direction only: height means nothing here.")
@@ -200,10 +212,13 @@ def _caption(result: Labeling, drawn: Drawn, plane: Plane) -> str:
             f"Only {len(drawn.rows):,} of {counted(len(result), 'sample')} are drawn: those of the "
             f"review list, and others chosen at random."
         )
+    held = sum(row in gallery.held for row in drawn.rows.tolist())
+    if gallery.is_full:
+        said.append(f"There was room for the pictures of {held:,} of them.")
     if len(drawn.columns) == MOST_PROTOTYPES < len(result.classes):
         said.append(f"Prototypes of the {MOST_PROTOTYPES} most frequent labels are drawn.")
     if len(result.classes) > N_COLORS * N_SHAPES:
-        said.append("Some labels share a mark; point at a sample to read its label.")
+        said.append("Some labels share a mark; point at one to read its label.")
     if result.rounds is None:
         said.append("How prototypes moved was not kept.")
     return " ".join(said)
@@ -227,49 +242,3 @@ def _behavior(drawn: Drawn) -> dict[str, Any]:
         "colors": N_COLORS,
         "shapes": N_SHAPES,
     }
-
-
-# -------------------------------------------------------------------- where names stand
-
-
-def place_names(words: Sequence[str], where: np.ndarray) -> list[tuple[float, float]]:
-    """Return, for the middle of each name's line, how far it stands from its mark.
-
-    Names are placed one after the other: above the mark, below it, beside it, or further away,
-    whichever covers least of the marks and of the names before.
-
-    Parameters
-    ----------
-    words : sequence of q str
-    where : array of shape (q, 2)
-        The marks.
-
-    Examples
-    --------
-    >>> place_names(["a", "b"], np.array([[50.0, 50.0], [50.0, 30.0]]))
-    [(0.0, 26.0), (0.0, -18.0)]
-    """
-    taken: list[Box] = [(x - _MARK, y - _MARK, x + _MARK, y + _MARK) for x, y in where]
-    chosen = []
-    for word, (x, y) in zip(words, where, strict=True):
-        half = _LETTER / 2 * len(word)
-        beside = half + _MARK + 6
-        tried = [
-            (0.0, -18.0),
-            (0.0, 26.0),
-            (beside, 5.0),
-            (-beside, 5.0),
-            (0.0, -35.0),
-            (0.0, 43.0),
-        ]
-        boxes: list[Box] = [(x + a - half, y + b - 13, x + a + half, y + b + 3) for a, b in tried]
-        best = int(np.argmin([sum(_overlap(box, other) for other in taken) for box in boxes]))
-        taken.append(boxes[best])
-        chosen.append(tried[best])
-    return chosen
-
-
-def _overlap(one: Box, other: Box) -> float:
-    wide = min(one[2], other[2]) - max(one[0], other[0])
-    high = min(one[3], other[3]) - max(one[1], other[1])
-    return max(0.0, wide) * max(0.0, high)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from fspll._common.errors import InputError
 from fspll._common.files import write_beside
@@ -18,22 +17,21 @@ from fspll._common.words import counted, percent, shorten, spoken
 from fspll.labeling.reasons import SURE
 from fspll.labeling.report.cards import least_sure, show_samples
 from fspll.labeling.report.classes import CLASS_COLUMNS, show_classes
+from fspll.labeling.report.gallery import Gallery
 from fspll.labeling.report.map2d import draw_map
+from fspll.labeling.report.questions import FIRST, after_answers, answer_data, show_questions
 from fspll.labeling.report.undecided import in_order, in_words, show_undecided
 from fspll.labeling.result import Labeling
-from fspll.labeling.review import Question
 from fspll.labeling.wording import (
     audit_sentence,
     check_sentence,
     condition,
-    sample_name,
     separation_warning,
     understood,
 )
 
 MOST_CLASSES = 400  # lines of the table of classes
 MOST_ANNOTATORS = 100  # lines of the table of annotators
-_QUESTIONS = 10  # with the sample; the others in a table
 
 
 def write_report(
@@ -54,6 +52,14 @@ def write_report(
     if pictures is not None and len(pictures) != len(result):
         raise InputError(f"{len(pictures)} pictures do not fit {len(result)} samples")
     with_samples = pictures is not None or result.texts is not None
+    # Large copies first: those that are there already are not added again.
+    gallery, least = Gallery(pictures), least_sure(result) if with_samples else []
+    gallery.add([one.index for one in result.review[:FIRST]] + least)
+    questions, undecided = show_questions(result, gallery), show_undecided(result, gallery)
+    samples = show_samples(result, least, gallery)
+    answerable = [one["sample"] for one in questions] + samples
+    for kind in undecided:
+        answerable += [one for group in kind["groups"] for one in group["samples"]]
     sections = [
         ("ask", "What to ask a person first"),
         ("undecided", "What could not be decided, and why"),
@@ -81,16 +87,19 @@ def write_report(
         warnings=[one for one in (separation_warning(result), _warning(result)) if one],
         notes=result.notes,
         unreadable=result.unreadable,
-        questions=_questions(result, pictures),
-        more_questions=[_question_line(result, one) for one in result.review[_QUESTIONS:]],
-        after_answers=_after_answers(result),
-        undecided=show_undecided(result),
+        questions=questions,
+        n_first=FIRST,
+        n_questions=len(result.review),
+        after_answers=after_answers(result),
+        answer_data=answer_data(result, answerable),
+        undecided=undecided,
         class_columns=list(CLASS_COLUMNS),
         classes=show_classes(result, MOST_CLASSES),
         annotators=_annotators(result),
         n_annotators=len(result.annotators),
-        map=draw_map(result),
-        cards=show_samples(result, least_sure(result), pictures) if with_samples else [],
+        map=draw_map(result, gallery),
+        samples=samples,
+        pictures=gallery.held,
     )
     with write_beside(path) as beside:
         # File names need not be text; what cannot be written becomes a question mark.
@@ -168,48 +177,6 @@ def _warning(result: Labeling) -> str | None:
         f"{counted(count, 'sample looks', 'samples look')} as if the true label were missing from "
         f"the set; each where it is makes one label more wrong than expected."
     )
-
-
-# -------------------------------------------------------------------- what to ask
-
-
-def _after_answers(result: Labeling) -> str:
-    """Return what to expect after some answers, where probabilities say it."""
-    if not result.calibrated or not result.review:
-        return ""
-    few = result.review[: min(5, len(result.review))]
-    then = f" After {counted(len(few), 'answer')} expect {percent(few[-1].right_after)} right"
-    if len(result.review) > len(few):
-        last = percent(result.review[-1].right_after)
-        then += f", after all {len(result.review):,}, {last}"
-    return then + "."
-
-
-def _questions(result: Labeling, pictures: Sequence[Path] | None) -> list[dict[str, Any]]:
-    asked = result.review[:_QUESTIONS]
-    samples = show_samples(result, [one.index for one in asked], pictures)
-    return [
-        {"sample": sample, "gained": _gained(one), "reason": one.reason}
-        for one, sample in zip(asked, samples, strict=True)
-    ]
-
-
-def _gained(one: Question) -> str:
-    if one.gain == 0:  # a contradiction, where nothing was held out
-        return "What it gains cannot be computed: the true label may be outside the set."
-    gain = f"{one.gain:.1f}" if one.gain >= 0.05 else "under 0.1"
-    then = f"; {percent(one.right_after)} right then" if one.right_after else ""
-    return f"Gains {gain} {'label' if gain == '1.0' else 'labels'}{then}."
-
-
-def _question_line(result: Labeling, one: Question) -> list[str]:
-    return [
-        sample_name(result, one.index),
-        shorten(result.labels[one.index], 30),
-        percent(float(result.confidence[one.index]), 0),
-        f"{one.gain:.2f}",
-        percent(one.right_after),
-    ]
 
 
 # -------------------------------------------------------------------- annotators

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import io
+import os
 import warnings
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +18,7 @@ from fspll._common.pictures import on_white, open_picture
 SIDE = 96  # pixels
 _SMALL = 48  # below which a picture is shown with its pixels as squares
 _QUALITY = 72
+_THREADS = 2  # each may hold a picture at full size
 
 
 class Thumbnail(NamedTuple):
@@ -35,6 +40,22 @@ def thumbnail(path: Path, side: int = SIDE) -> Thumbnail | None:
     Drawings with few tones are smaller as PNG and photos as JPEG: the smaller one is taken.
     Nothing of the file but its pixels gets into the copy: no place, no camera, no comment.
     """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the encoder has read it already, and warned then
+        return _thumbnail(path, side)
+
+
+def thumbnails(paths: Sequence[Path], side: int = SIDE) -> list[Thumbnail | None]:
+    """Return copies of several pictures, made by several threads."""
+    with (
+        warnings.catch_warnings(),  # out here, as its state is that of all threads
+        ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1)) as pool,
+    ):
+        warnings.simplefilter("ignore")
+        return list(pool.map(partial(_thumbnail, side=side), paths))
+
+
+def _thumbnail(path: Path, side: int) -> Thumbnail | None:
     try:
         data, kind, width, height = small_copy(path, side)
     except DataError:  # a report can do without a picture
@@ -46,15 +67,13 @@ def small_copy(path: Path, side: int) -> tuple[bytes, str, int, int]:
     """Return a copy of a picture as a file: its bytes, "png" or "jpeg", its width and height."""
     from PIL import Image
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the encoder has read it already, and warned then
-        with open_picture(path, str(path), min_side=2 * side) as opened:
-            image = _in_eight_bits(opened)
+    with open_picture(path, str(path), min_side=2 * side) as opened:
+        image = _in_eight_bits(opened)
     image.thumbnail((side, side), Image.Resampling.LANCZOS)
     written = []
-    for kind, options in (("png", {"optimize": True}), ("jpeg", {"quality": _QUALITY})):
+    for kind, options in (("png", {}), ("jpeg", {"quality": _QUALITY})):
         file = io.BytesIO()
-        image.save(file, format=kind, **options)
+        image.save(file, format=kind, optimize=True, **options)
         written.append((len(file.getvalue()), kind, file.getvalue()))
     _, kind, data = min(written)
     return data, kind, image.width, image.height
