@@ -19,7 +19,8 @@ from starlette.testclient import TestClient
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from fspll.app.preview import ENCODINGS
+from fspll.app.fields import FIELDS
+from fspll.app.reading_options import ENCODINGS
 from fspll.app.server import make_app
 from fspll.app.workspaces import Workspaces
 from fspll.cli.console import with_option_names
@@ -312,6 +313,19 @@ def test_no_path_from_a_request_is_opened(browser, options, sentence):
     answer = browser.post("run", options)
     assert answer.status_code == 400
     assert sentence in answer.json()["error"]
+
+
+@pytest.mark.parametrize("name", ["table", "samples", *FIELDS])
+def test_options_of_another_kind_get_a_sentence(browser, name):
+    X, table = vectors()
+    browser.send("X.npy", X)
+    browser.send("labels.csv", table)
+    for value in (5, [1], {"a": 1}, ["a", None], "x", True, "é" * 5000):
+        answer = browser.post("reading", {name: value})  # raises what the server does not expect
+        found = answer.json()
+        assert answer.status_code == (400 if "error" in found else 200)
+        if isinstance(value, dict):
+            assert "not {'a': 1}" in found["error"]
 
 
 def test_every_encoding_that_is_offered_is_one():

@@ -15,10 +15,10 @@ pytest.importorskip("starlette", reason="the extra 'app' is not installed")
 
 from fspll._common.errors import DataError, FsPLLError, InputError
 from fspll.app import open_uploads, uploads
+from fspll.app.file_names import file_name, inside
 from fspll.app.open_uploads import Uploads
 from fspll.app.requests import UnknownError
-from fspll.app.uploaded_run import inside
-from fspll.app.uploads import Upload, file_name
+from fspll.app.uploads import Upload
 from fspll.app.workspaces import Workspaces
 
 
@@ -256,6 +256,20 @@ def test_a_bomb_is_refused_before_it_is_unpacked(upload, monkeypatch):
         send(upload, "two.zip", zipped({"b.png": b"\0" * (1 << 19), "c.png": b"\0"}))
     assert everything(upload) == ["pictures/a.png"]
     send(upload, "three.zip", zipped({"b.png": b"\0" * (1 << 19)}))
+
+
+def test_a_spreadsheet_that_unpacks_to_too_much_is_refused(upload, monkeypatch):
+    monkeypatch.setattr(uploads, "MOST_TABLE_BYTES", 1 << 20)
+    bomb = zipped({"xl/worksheets/sheet1.xml": b" " * (1 << 21)})
+    for name in ("l.xlsx", "X.npz", "l.txt"):  # whatever it is called
+        with pytest.raises(InputError, match="has 2,097,152 bytes; at most 1,048,576 are read"):
+            send(upload, name, bomb)
+        with pytest.raises(InputError, match="has 2,097,152 bytes; at most 1,048,576 are read"):
+            send(upload, "z.zip", zipped({"a.png": b"x", name: bomb}))
+        with pytest.raises(InputError, match=f"^{name} is refused"):
+            send(upload, "z.zip", zipped({"folder/" + name: bomb}))
+    assert everything(upload) == []
+    send(upload, "l.xlsx", zipped({"xl/worksheets/sheet1.xml": b" " * (1 << 19)}))
 
 
 def test_a_member_that_lies_about_its_size(upload):

@@ -16,7 +16,8 @@ from fspll.app.fields import FIELDS, for_page
 from fspll.app.open_uploads import Uploads
 from fspll.app.pages import show
 from fspll.app.pictures import SIDES
-from fspll.app.preview import ENCODINGS, look, prepare_run
+from fspll.app.preview import look, prepare_run
+from fspll.app.reading_options import ENCODINGS
 from fspll.app.requests import UnknownError, json_response, read_json
 from fspll.app.session import Session
 from fspll.app.uploads import (

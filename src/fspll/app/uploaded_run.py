@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,22 +14,11 @@ from fspll._common.progress import Progress
 from fspll.annotations.answers import Answers
 from fspll.annotations.samples import Annotations
 from fspll.app.fields import for_page, without_folder
+from fspll.app.file_names import inside
 from fspll.labeling.run import Run
 
 if TYPE_CHECKING:
     from fspll.labeling.result import Labeling
-
-
-def inside(name: str) -> str:
-    r"""Return the name of a picture that leads out of no folder: that, or its last part.
-
-    >>> [inside(name) for name in ("cats/a.png", "/etc/b.png", "x/../../c.png", "\\\\host\\d.png")]
-    ['cats/a.png', 'b.png', 'c.png', 'd.png']
-    """
-    parts = name.replace("\\", "/").split("/")
-    if parts[0] and ".." not in parts and ":" not in parts[0]:
-        return name
-    return parts[-1].rpartition(":")[2] if os.name == "nt" else parts[-1]
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,11 @@ only where it is a plain name; members of zips come through the checked reader o
 
 from __future__ import annotations
 
-import os
-import re
 import secrets
 import shutil
 import threading
 import time
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
@@ -20,40 +19,21 @@ from typing import BinaryIO
 
 from fspll._common.errors import DataError, InputError
 from fspll._common.pictures import has_picture_suffix
-from fspll._common.words import shorten, visible
+from fspll._common.words import shorten
 from fspll.annotations.opening import ENDINGS
+from fspll.app.fields import without_folder
+from fspll.app.file_names import file_name
 from fspll.datasets.archives import MAX_MEMBER_BYTES, ZipSource
 
 MOST_FILES = 20_000  # of one upload, those in zips among them
 MOST_BYTES = 2 << 30  # of one upload, unpacked
 MOST_REQUEST_BYTES = 1 << 30  # of one file as it is sent
 MOST_PICTURE_BYTES = MAX_MEMBER_BYTES
-MOST_TABLE_BYTES = 256 << 20  # which take many times as much in memory
-LONGEST_NAME, DEEPEST = 200, 16  # bytes of a name, folders of a zip
+MOST_TABLE_BYTES = 128 << 20  # unpacked; tables take many times as much in memory
+DEEPEST = 16  # folders of a zip in one another
 PICTURES, RESULT = "pictures", "result"
 _ZIP = ".zip"
 _OTHERS = (*ENDINGS, ".txt", ".npy")  # tables and arrays
-# There, a colon names a stream of a file, and some names are those of devices.
-_NOT_ON_WINDOWS = re.compile(r'.*[<>:"|?*].*|.*[ .]|(con|prn|aux|nul|com\d|lpt\d)(\..*)?', re.I)
-
-
-def file_name(given: str) -> str:
-    r"""Return the last part of a name, or refuse what is no plain name of a file.
-
-    >>> file_name("../../etc/a.png"), file_name("C:\\photos\\a.png")
-    ('a.png', 'a.png')
-    """
-    name = given.replace("\\", "/").rstrip("/").rpartition("/")[2].strip()
-    shown = f"the file name {shorten(given)!r}"
-    if name.strip(".") == "" or name.startswith("."):
-        raise InputError(f"{shown} is not taken: it is empty, or that of a hidden file")
-    if visible(name) != name:
-        raise InputError(f"{shown} is not taken: it holds a character that cannot be shown")
-    if len(name.encode()) > LONGEST_NAME:
-        raise InputError(f"{shown} is not taken: it is longer than {LONGEST_NAME} bytes")
-    if os.name == "nt" and _NOT_ON_WINDOWS.fullmatch(name):
-        raise InputError(f"{shown} is not taken: Windows cannot have a file of that name")
-    return name
 
 
 class Upload:
@@ -117,6 +97,8 @@ class Upload:
                 with ZipSource(part, max_member=MOST_PICTURE_BYTES, max_total=MOST_BYTES) as found:
                     self._unpack(found, name)
                 return
+            if not has_picture_suffix(name):
+                _check_unpacked(part)
             size, target = part.stat().st_size, self._target(PurePosixPath(name))
             part.replace(target)
             self._count(target, size)
@@ -138,6 +120,8 @@ class Upload:
                 with target.open("xb") as file:
                     written.append((target, len(data)))
                     file.write(data)
+                if not has_picture_suffix(target.name):
+                    _check_unpacked(target)
         except BaseException:
             for target, _ in written:
                 target.unlink(missing_ok=True)
@@ -206,6 +190,13 @@ class Upload:
             raise InputError("this upload was deleted")
 
 
+def _check_unpacked(path: Path) -> None:
+    """Refuse a table that is a zip inside, as spreadsheets are, and unpacks to too much."""
+    if zipfile.is_zipfile(path):
+        most = MOST_TABLE_BYTES
+        ZipSource(path, max_member=most, max_total=most).close()
+
+
 class Incoming:
     """A file that is on its way into an upload."""
 
@@ -248,8 +239,9 @@ class Incoming:
             self._upload.keep(self._part, self.name)
         except OSError as error:
             raise DataError(f"the file cannot be kept: {error.strerror or error}") from error
-        except InputError as error:  # of the zip itself, whose name here means nothing to anybody
-            raise InputError(str(error).replace(str(self._part), self.name)) from error
+        except InputError as error:  # which names files by where they are
+            message = str(error).replace(str(self._part), self.name)
+            raise InputError(without_folder(message, self._upload.folder)) from error
         self._size = 0  # its bytes stay
 
     def close(self) -> None:

@@ -148,9 +148,10 @@ function draw(found) {
   const table = Boolean(found.table);
   find("read").hidden = !table;
   find("sets").hidden = find("go").hidden = true;
+  find("hint").textContent = "";
   if (!table) {
     const any = found.files.length || found.pictures;
-    find("sending").textContent = any ? "Now add a table with the candidates of each sample." : "";
+    find("hint").textContent = any ? "Now add a table with the candidates of each sample." : "";
     return;
   }
   fill("table", found.files.map((one) => one.name), found.table);
