@@ -369,6 +369,38 @@ def test_missing_pictures_are_named_before_anything_is_learned(browser, drawings
     )
 
 
+def test_photos_and_drawings_get_their_encoders(browser, drawings):
+    files, _ = drawings
+    rng = np.random.default_rng(0)
+    color = rng.integers(0, 256, (40, 40, 3)).astype(np.uint8)
+    gray = np.tile(np.linspace(0, 255, 40).astype(np.uint8), (40, 1))
+    shown = {}
+    for name, content in {"ink": files["00.png"], "color": png(color), "gray": png(gray)}.items():
+        browser.send(f"{name}.png", content)
+        browser.send("l.csv", f"file,label\n{name}.png,a\n")
+        shown[name] = browser.read()["encoder"]
+        browser.post("remove", {"name": "l.csv"})
+    photos = "efficientnet-lite0"
+    assert shown == {"ink": "omniglot-conv4", "color": photos, "gray": photos}
+
+
+def test_a_package_that_is_missing_is_named_before_anything_is_learned(browser, monkeypatch):
+    from fspll._common.errors import MissingPackageError
+
+    missing = MissingPackageError("the_package", "text", "the encoder 'text'")
+    monkeypatch.setattr("fspll.app.encoder_choice.list_encoders", lambda: [_text_encoder(missing)])
+    browser.send("t.csv", "id,text,labels\n1,so good,glad|calm\n2,so bad,sad\n")
+    (choice, _) = browser.read()["encoders"]
+    assert "pip install 'fspll[text]'" in choice["missing"]
+    assert browser.post("run", {}).json()["error"] == choice["missing"]
+
+
+def _text_encoder(missing):
+    from fspll.embeddings.registry import EncoderInfo
+
+    return EncoderInfo("text", "net", "short texts", "much", missing, "text")
+
+
 def test_a_table_cannot_name_a_picture_outside(browser, drawings, tmp_path):
     files, _ = drawings
     secret = tmp_path / "secret.png"

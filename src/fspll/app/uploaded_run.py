@@ -46,7 +46,8 @@ class UploadedRun(Run):
         if "images" not in self.labeling:
             return found
         named = found.names if found.files is None else found.files
-        return replace(found, files=tuple(map(inside, named)))
+        safe = tuple(map(inside, named))
+        return found if safe == named else replace(found, files=safe)
 
     def label(
         self,
