@@ -168,6 +168,7 @@ def test_the_result_is_the_commands_to_the_byte(browser, drawings, tmp_path, mon
     assert b"is not in pictures" in download("report.html")
     assert b"--merge-similar makes them one" in download("report.html")
     assert b"fspll-upload-" not in b"".join(map(download, names))
+    assert b"fspll-upload-" not in download("label-studio.json")
     with zipfile.ZipFile(io.BytesIO(download("everything.zip"))) as archive:
         assert {*names} <= {*archive.namelist()}
         assert archive.read("model.fspll") == download("model.fspll")

@@ -120,6 +120,8 @@ def test_a_table_names_no_folder_outside(name):
     assert inside(name) == "b.png"
     assert inside("x/b.png") == "x/b.png"
     assert inside("12:30.png") == "12:30.png"
+    assert inside("https://host/b.png") == "https://host/b.png"  # for Label Studio; not opened here
+    assert inside("https://host/../b.png") == "b.png"
 
 
 def test_nothing_is_overwritten(upload):

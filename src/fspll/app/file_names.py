@@ -39,6 +39,7 @@ def inside(name: str) -> str:
     ['cats/a.png', 'b.png', 'c.png', 'd.png']
     """
     parts = name.replace("\\", "/").split("/")
-    if parts[0] and ".." not in parts and ":" not in parts[0]:
+    has_drive = parts[0][1:2] == ":"
+    if parts[0] and ".." not in parts and not has_drive:
         return name
     return parts[-1].rpartition(":")[2] if os.name == "nt" else parts[-1]
