@@ -23,18 +23,22 @@ $(INSTALLED): pyproject.toml constraints.txt
 	  -c constraints.txt -e '.[dev]'
 	@touch $@
 
+# So little work takes 20 s on one thread; on a busy machine two would mostly wait for each other.
 demo: $(INSTALLED)  ## Train on drawn characters, test on new ones, label a folder of pictures.
-	$(BIN)/fspll demo
+	@OMP_NUM_THREADS=1 $(BIN)/fspll demo
 
 # One process per core, with one thread each: more threads would only wait for each other.
 test: $(INSTALLED)  ## Run the test suite.
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n logical
 
+# Chromium comes from Debian's packages where it is missing and one may install them.
 browser-test: $(INSTALLED)  ## Run the tests of pages, in Chromium.
-	@{ command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null && \
-	  command -v chromedriver >/dev/null || \
-	  { echo "Chromium or chromedriver was not found; on Debian and Ubuntu: sudo apt-get install -y chromium chromium-driver"; exit 1; }
+	@command -v chromedriver >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+	  apt-get update -qq && apt-get install -y -qq chromium chromium-driver; } || \
+	  { echo "Chromium was not found; on Debian and Ubuntu: sudo apt-get install -y chromium chromium-driver"; exit 1; }
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[browser]'
+	@command -v npm >/dev/null && npm install --silent --no-save --prefix $(VENV)/npm axe-core >/dev/null || \
+	  echo "npm was not found: tests of accessibility (axe-core) will be skipped"
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m browser tests
 
 check: $(INSTALLED)  ## Lint, formatting and types.

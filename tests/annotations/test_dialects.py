@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 
 import pytest
 from hypothesis import assume, given, settings
@@ -20,9 +21,16 @@ NAMES = [
     *['the "big" one', "=1+1", "-", "?"],
 ]
 LABEL = st.sampled_from(NAMES) | st.text("abcdefgéüñ ", min_size=1, max_size=6).map(str.strip)
-SETS = st.lists(
-    st.lists(LABEL.filter(bool), max_size=4, unique_by=str.casefold), min_size=2, max_size=8
-)
+
+
+def sets_of(label):
+    """Sets of labels, some of which may be empty."""
+    labels = st.lists(label.filter(bool), max_size=4, unique_by=str.casefold)
+    return st.lists(labels, min_size=2, max_size=8)
+
+
+SETS = sets_of(LABEL)
+PLAIN_SETS = sets_of(LABEL.filter(lambda name: not re.search(r"/| or |[;,]", name)))
 JOINERS = {"|": "|", ";": "; ", ",": ", ", "\n": "\n"}
 
 
@@ -112,12 +120,10 @@ def test_the_same_sets_come_back(tmp_path_factory, sets, data):
 
 
 @settings(max_examples=100, deadline=None)
-@given(sets=SETS, sign=st.sampled_from([" or ", "/", " / ", " ou "]))
+@given(sets=PLAIN_SETS, sign=st.sampled_from([" or ", "/", " / ", " ou "]))
 def test_weak_signs_are_read_right_or_asked_about(tmp_path_factory, sets, sign):
     sets = [labels for labels in sets if labels]
-    used = {label for labels in sets for label in labels}
     assume(any(len(labels) > 1 for labels in sets))
-    assume(not any(one in label for one in ["/", " or ", ";", ","] for label in used))
     path = tmp_path_factory.mktemp("weak") / "table.csv"
     with path.open("w", encoding="utf-8", newline="") as file:
         rows = [[f"s{n}", sign.join(labels)] for n, labels in enumerate(sets)]

@@ -40,6 +40,21 @@ def test_windows_text_needs_to_be_named(make):
     assert read_annotations(path, encoding="latin-1").names == ("ä.png", "b.png")
 
 
+def test_the_encoding_holds_for_files_beside_the_labels_too(make):
+    """Unless they are UTF-8."""
+    labels = make("l.csv", WESTERN, "cp1252")
+    for other in ("cp1252", "utf-8"):
+        names = make("r.csv", "from,to\ncafé,thé\n", other)
+        vectors = make("v.csv", "file,x\nä.png,1.5\nb.png,2\n", other)
+        found = read_annotations(labels, encoding="cp1252", rename=names, features=vectors)
+        assert found.classes == ("naïve", "thé", "Ærø")
+        assert found.features.tolist() == [[1.5], [2.0]]
+    with pytest.raises(DataError, match=r"v\.csv, row 2, column 'file': byte 0xE4 is not UTF-8"):
+        read_annotations(
+            make("u.csv", WESTERN), features=make("v.csv", "file,x\nä.png,1\n", "cp1252")
+        )
+
+
 def test_mixed_encodings_name_the_row_as_a_spreadsheet_counts(make):
     start = 'file,note,label\r\nä.png,"two\r\nlines",café\r\n\r\n'.encode()
     path = make("l.csv", start + "b.png,ok,naïve\r\n".encode("cp1252"))

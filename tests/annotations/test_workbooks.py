@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import io
+import re
 import sys
 import zipfile
 
@@ -49,6 +50,20 @@ def book(tmp_path):
 )
 def test_one_sheet(book, votes_of, rows):
     assert votes_of(read_annotations(book(Labels=rows))) == EXPECTED
+
+
+def test_a_style_that_is_missing_is_nothing_to_be_told_of(book, votes_of):
+    """Other programs write such files, and the reader's warning would reach the terminal."""
+    path = book(Labels=ROWS)
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    styles = parts["xl/styles.xml"]
+    parts["xl/styles.xml"] = re.sub(rb"<cellStyles.*?</cellStyles>", b"", styles)
+    assert parts["xl/styles.xml"] != styles
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    assert votes_of(read_annotations(path)) == EXPECTED  # in tests, warnings are errors
 
 
 def test_rows_are_counted_as_the_program_shows_them(book):

@@ -13,7 +13,7 @@ from fspll.app import running
 
 def test_answers_do_not_wait_for_acknowledgments():
     """Only where a socket knows its protocol does asyncio turn off Nagle's algorithm."""
-    with running._listen("127.0.0.1", 0) as listening:
+    with running.listen("127.0.0.1", 0) as listening:
         listening.listen()
         with socket.create_connection(listening.getsockname()):
             accepted, _ = listening.accept()

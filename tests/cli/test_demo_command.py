@@ -6,6 +6,7 @@ import csv
 import os
 import re
 import shlex
+import shutil
 import signal
 import sys
 
@@ -84,15 +85,20 @@ def test_a_labeled_folder_is_left(run, tmp_path):
     assert new[0] in CLASSES
 
 
-def test_the_commands_that_are_printed_work(run, tmp_path):
+@pytest.mark.parametrize("opener", [None, "/usr/bin/open"])
+def test_the_commands_that_are_printed_work(run, monkeypatch, tmp_path, opener):
+    monkeypatch.setattr(shutil, "which", lambda name: opener)
     _, output, _ = run(*QUICK)
     commands = [shlex.split(line) for line in output.splitlines() if re.match(r" {4}\S", line)]
-    first, opening, again, own = commands
-    assert opening[1] == "demo/result/report.html"
-    assert (tmp_path / opening[1]).is_file()
+    first, opening, again, install, own = commands
+    report = tmp_path / "demo/result/report.html"
+    assert report.is_file()
+    # Without a program that opens it, its address.
+    assert opening[-1] == ("demo/result/report.html" if opener else report.as_uri())
     assert first == again
     assert first[:3] == ["fspll", "label", "demo/labels.csv"]
-    assert own[:5] == ["fspll", "label", "labels.csv", "--images", "pictures"]
+    assert install == [sys.executable, "-m", "pip", "install", "fspll[photos]"]
+    assert own[:5] == ["fspll", "label", "labels.csv", "--images", "photos"]
     # As the demo says: write the truth beside the first question, and run the command again.
     asked = re.search(
         r"write (\w\w), the truth, into the column 'answer' of (\S+) in demo/result/review.csv, "

@@ -35,7 +35,7 @@ def test_sets_alone(run, table):
     counts = "1 with 1, 7 with 2, 2 with 3"
     assert lines[1] == f"10 samples, 4 classes, 2.10 candidates per sample ({counts})"
     assert lines[2] == "1 of 4 classes have a sample with no other candidate"
-    assert lines[-1].startswith("for the ceiling, say what belongs together (--groups COLUMN)")
+    assert lines[-1].startswith("for the share of labels that can be right at most, say which")
 
 
 def test_labels_that_may_be_the_same_are_noted_and_merged(run, tmp_path, table):
@@ -60,6 +60,7 @@ def test_groups_give_the_ceiling_and_questions_by_name(run, table):
     code, output, _ = run("diagnose", table, "--groups", "pile")
     assert code == 0
     assert "no method can expect more than 75.0% of the labels to be right" in output
+    assert ", groups from 'pile'" in output.splitlines()[0]
     assert "cannot be told apart, given the clusters: cat, lynx" in output
     assert "ask for the label of s0 (cat or lynx): up to 100.0% right" in output
 

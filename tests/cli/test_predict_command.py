@@ -112,6 +112,11 @@ def test_texts(run, tmp_path):
     assert (code, complaints) == (0, "")
     lines = [line[:2] for line in lines_of(output)]
     assert lines == [["line 1", "it"], ["line 3", "sales"]]
+    (tmp_path / "old.txt").write_bytes(b"no toner, d\xe9sol\xe9\n")
+    given = ("predict", tmp_path / "out", "--text", tmp_path / "old.txt")
+    code, _, complaints = run(*given)
+    assert (code, "line 1: byte 0xE9 is not UTF-8; if" in complaints) == (2, True)
+    assert run(*given, "--encoding", "cp1252")[0] == 0
     (tmp_path / "new.csv").write_text("id,message\nx,no toner in the printer\ny,my invoice\n")
     code, output, complaints = run(
         "predict", tmp_path / "out", tmp_path / "new.csv", "--text", "message"

@@ -159,6 +159,13 @@ def test_printing_says_it_in_sentences():
     ]
 
 
+def test_samples_have_names_where_these_are_known():
+    y = [{"a", "b"}, {"a", "b"}, {"c"}, {"c"}, {"a", "b"}]
+    lines = diagnose(y, [0, 1, 2, 2, 2]).describe(["p", "q", "r", "s", "t"])
+    assert lines[2].endswith("the cluster is wrong: t")
+    assert lines[-1].startswith("ask for the label of p (a or b)")
+
+
 def test_printing_when_all_is_decided():
     assert str(diagnose(["x", "x"], [0, 0])).splitlines() == [
         "2 samples in 1 cluster, 1 class",

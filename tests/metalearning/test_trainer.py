@@ -343,8 +343,8 @@ def test_a_finished_run_returns_at_once(tmp_path):
     ("changes", "message"),
     [
         ({"seed": 4}, r"belongs to a run with seed = 0, not 4; choose another folder"),
-        ({"r": (1, 2)}, r"belongs to a run with r = \[1\], not \[1, 2\]"),
-        ({"fresh": True}, r"a run with fresh = False, not fresh=True; choose another folder"),
+        ({"r": (1, 2)}, r"belongs to a run with r = \[1\], not r = \[1, 2\]"),
+        ({"fresh": True}, r"a run with fresh = False, not fresh = True; choose another folder"),
         ({"regime": "pn"}, r"a run with regime = 'leave-one-out', not 'pn'"),
         ({"epochs": 3}, r"a run with epochs = 2, not 3; .* or start over with restart=True"),
     ],
@@ -444,7 +444,7 @@ def test_restart_forgets(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "options", "message"),
     [
-        ({}, {"device": "cuda"}, "device 'cuda' was asked for, but this machine"),
+        ({}, {"device": "cuda"}, "device='cuda' was asked for, but this machine"),
         ({"n_way": 99}, {}, "n_way = 99 but the data set has 24 classes"),
     ],
     ids=["device", "classes"],

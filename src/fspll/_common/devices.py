@@ -49,7 +49,7 @@ def choose_device(device: str | torch.device = "auto") -> torch.device:
         )
     if not _is_present(chosen):
         raise InputError(
-            f"device {str(device)!r} was asked for, but this machine or this build of torch does "
+            f"device={str(device)!r} was asked for, but this machine or this build of torch does "
             "not have it; use device='auto' or device='cpu'"
         )
     return chosen

@@ -119,7 +119,7 @@ class Registry(Generic[Thing]):
     def unknown(self, name: object, known: str | None = None) -> str:
         """Return what to say of a name that is not registered; ``known`` lists those that are."""
         names = self.names()
-        plain = {_plain(one): one for one in names} | self._aliases
+        plain = {_plain(one): one for one in (*names, *self._aliases)}
         close = get_close_matches(_plain(str(name)), plain, n=1)
         hints = [f"did you mean {plain[close[0]]!r}?"] if close else []
         if known or not close:

@@ -6,6 +6,7 @@ What is written here is text and numbers, never a formula.
 from __future__ import annotations
 
 import re
+import warnings
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -36,6 +37,12 @@ def read_workbook(path: Path, sheet: str | None = None) -> Grid:
     """
     openpyxl = load_openpyxl(f"reading {path.name}")
     has_formulas = _check(path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of styles and the like, which are not read
+        return _read_sheet(openpyxl, path, sheet, has_formulas)
+
+
+def _read_sheet(openpyxl: Any, path: Path, sheet: str | None, has_formulas: bool) -> Grid:
     try:
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
     except Exception as error:  # its reader raises whatever its parsers do

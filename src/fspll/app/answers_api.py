@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from fspll._common.errors import InputError
+from fspll.annotations.answers import Answer
 from fspll.app.requests import json_of, json_response, session_of
 from fspll.app.session import Session
 from fspll.app.store import AUDIT_QUEUE, REVIEW_QUEUE
@@ -29,8 +30,9 @@ def describe(session: Session, sample: int, queue: str = REVIEW_QUEUE) -> dict[s
     """
     with session.ready():
         view, annotations = session.view, session.annotations
-        shown = brief(session, sample)  # first: it refuses a sample that does not exist
-        said = session.current().get(sample)
+        answers = session.current()
+        shown = brief(session, sample, answers)  # first: it refuses a sample that does not exist
+        said = answers.get(sample)
         candidates = list(map(str, session.candidates.names(sample)))
         found: dict[str, Any] = {
             **shown,
@@ -38,7 +40,7 @@ def describe(session: Session, sample: int, queue: str = REVIEW_QUEUE) -> dict[s
             "columns": [(t, cells[sample]) for t, cells in annotations.columns[:_COLUMNS]],
             "annotators": who_said(session, sample),
             "answer": None if said is None else said.label,
-            "discarded": said is not None and said.discarded,
+            "audited": session.store.get(session.keys[sample], AUDIT_QUEUE) is not None,
             "origin": annotations.origins[sample],
         }
         if queue == AUDIT_QUEUE:
@@ -54,15 +56,15 @@ def describe(session: Session, sample: int, queue: str = REVIEW_QUEUE) -> dict[s
             "gain": None if asked is None else asked.gain,
             "right_after": None if asked is None else asked.right_after or None,
             "reason": view.reasons.get(sample, ("", ""))[1],
-            "neighbors": [brief(session, one) for one in near],
+            "neighbors": [brief(session, one, answers) for one in near],
             "fitted": view.labeling is not None,
         }
 
 
-def brief(session: Session, sample: int) -> dict[str, Any]:
-    """Return what a page shows of one sample among many."""
+def brief(session: Session, sample: int, answers: Mapping[int, Answer]) -> dict[str, Any]:
+    """Return what a page shows of one sample among many; ``answers`` are the session's."""
     name = session.key(sample)[0]
-    said = session.current().get(sample)
+    said = answers.get(sample)
     sure = float(session.view.confidence[sample])
     if said is not None:
         sure = float("nan") if said.discarded else 1.0
@@ -76,6 +78,7 @@ def brief(session: Session, sample: int) -> dict[str, Any]:
         "label": label if said is None or said.discarded else said.label,
         "confidence": None if np.isnan(sure) else sure,
         "answered": said is not None,
+        "discarded": said is not None and said.discarded,
     }
 
 

@@ -13,9 +13,11 @@ from fspll._common.html import rendering
 from fspll._common.version import __version__
 from fspll.app.requests import UnknownError, session_of
 from fspll.app.workspaces import MAIN
+from fspll.labeling.report import map2d
 
 _STATIC = Path(__file__).parent / "static"
-_STYLE = Path(rendering.__file__).with_name("style.css")  # that of the reports
+_STYLE = Path(rendering.__file__).with_name("style.css")  # that of all reports
+_LABEL_STYLE = Path(map2d.__file__).with_name("report.css")  # with the colors of the map
 _KINDS = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 # What every page of a workspace links to, and what the server has besides.
 PLACES = (("review", "Review"), ("audit", "Audit"), ("look", "Look"), ("files", "Files"))
@@ -84,7 +86,7 @@ def static(request: Request) -> Response:
     """Return a script or a style sheet of the package."""
     name = request.path_params["name"]
     known = {path.name: path for path in _STATIC.iterdir() if path.suffix in _KINDS}
-    known["base.css"] = _STYLE
+    known |= {"base.css": _STYLE, "report.css": _LABEL_STYLE}
     if name not in known:
         raise UnknownError("there is no such file")
     path = known[name]

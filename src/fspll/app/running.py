@@ -53,7 +53,7 @@ def serve(
             raise DataError(f"{folder} is not a folder; name the folder of a result")
         run = Run.of_folder(folder, speak)  # first: it refuses what is no result
         workspaces.add(MAIN, Session(folder, run))
-    listening = _listen(host, port)
+    listening = listen(host, port)
     token, studio_token = new_token(), new_token()
     number = listening.getsockname()[1]
     shown = "127.0.0.1" if host in ("0.0.0.0", "") else "[::1]" if host == "::" else host
@@ -80,7 +80,7 @@ def serve(
     uvicorn.Server(config).run(sockets=[listening])
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
     """Return a socket that listens, or say in one sentence why there is none."""
     made = None
     try:

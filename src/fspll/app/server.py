@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 
 from fspll._common.errors import FsPLLError
-from fspll.app import answers_api, downloads, new, pages, pictures, try_it
+from fspll.app import answers_api, downloads, look, new, pages, pictures, try_it
 from fspll.app import label_studio as studio
 from fspll.app.open_uploads import Uploads
 from fspll.app.pictures import Copies
@@ -27,10 +27,11 @@ SIZES = {"/upload": MOST_REQUEST_BYTES, LABEL_STUDIO: 16 << 20}  # bytes of larg
 WORKSPACE = [
     Route("/review", pages.review),
     Route("/audit", pages.audit),
+    Route("/look", look.look),
     Route("/files", pages.files),
     *downloads.ROUTES,
     *pictures.ROUTES,
-    Mount("/api", routes=answers_api.ROUTES),
+    Mount("/api", routes=[*answers_api.ROUTES, *look.ROUTES]),
 ]
 
 

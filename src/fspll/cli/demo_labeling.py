@@ -102,15 +102,13 @@ def label_example(context: typer.Context, folder: Path, seed: int) -> None:
         )
         _print_command(again)
     out.print(
-        f"Label pictures of yours: make a table like {escape(str(table))} (docs/formats.md has "
-        "other forms), and name an encoder, photos for photos (it says what to install for that) "
-        "or omniglot-conv4 for drawn characters and symbols:"
+        f"Label photos of yours: make a table like {escape(str(table))} (docs/formats.md has other "
+        "forms), install what describes photos, once, and name it as the encoder. For drawn "
+        "characters and symbols take --encoder omniglot-conv4 instead, which is installed:"
     )
-    _print_command(
-        call(
-            "label", "labels.csv", "--images", "pictures", "--encoder", "photos", "--out", "result"
-        )
-    )
+    _print_command(shlex.join([sys.executable, "-m", "pip", "install", "fspll[photos]"]))
+    own = ("labels.csv", "--images", "photos", "--encoder", "photos", "--out", "result")
+    _print_command(call("label", *own))
 
 
 def call(*words: str | Path) -> str:
@@ -127,8 +125,10 @@ def call(*words: str | Path) -> str:
 
 
 def _opening(page: Path) -> str:
+    """Return the command that shows a page, or its address where there is no such command."""
     opener = _OPENERS.get(sys.platform, "xdg-open")
-    return shlex.join([opener, str(page)])
+    known = sys.platform == "win32" or shutil.which(opener)  # `start` is no program but the shell's
+    return shlex.join([opener, str(page)]) if known else page.resolve().as_uri()
 
 
 def _print_command(words: str) -> None:

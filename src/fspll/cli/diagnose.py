@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -100,6 +102,9 @@ def diagnose(
         merge_similar=merge_similar,
         rename=rename,
     )
+    if groups is not None:  # which were read as texts
+        said = [re.sub("^texts from ", "groups from ", one) for one in data.understood]
+        data = replace(data, understood=tuple(said))
     sets = data.candidates
     summary = with_option_names(data.summary, context.command)
     out.print(summary, soft_wrap=True, markup=False)
@@ -119,8 +124,9 @@ def diagnose(
         _after_encoding(found)
     else:
         out.print(
-            "for the ceiling, say what belongs together (--groups COLUMN), or give the samples "
-            "(--images, --text or --features)",
+            "for the share of labels that can be right at most, say which samples belong together "
+            "(--groups COLUMN), or give the samples (--images, --text, --features or "
+            "--features-columns)",
             soft_wrap=True,
         )
 

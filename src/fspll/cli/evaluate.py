@@ -100,11 +100,12 @@ def _files_of(dataset: str, root: Path | None) -> list[Path]:
 
 
 def _load(path: Path) -> Encoder:
-    from fspll.embeddings.registry import ENCODERS, load_embedding
+    from fspll.embeddings.registry import load_embedding
     from fspll.metalearning.trainer import MODEL
 
-    named = not path.exists() and str(path) in ENCODERS
-    encoder = load_embedding(str(path) if named else (path / MODEL if path.is_dir() else path))
+    # What is not there may be a name, or else a mistyped one.
+    where = (path / MODEL if path.is_dir() else path) if path.exists() else str(path)
+    encoder = load_embedding(where)
     if path.name == MODEL or path.is_dir():
         encoder.name = (path if path.is_dir() else path.parent).resolve().name
     return encoder

@@ -25,7 +25,7 @@ def models() -> None:
         if one.missing is not None:
             out.print(escape(f"{one.takes}: {one.missing}"), soft_wrap=True)
     out.print(
-        "Use one by its name: FsPLLClassifier(embedding=...), fspll label --encoder NAME, or fspll "
-        "evaluate NAME; 'photos' is short for efficientnet-lite0.",
+        "Use one by its name: fspll label --encoder NAME, fspll evaluate NAME, or in Python "
+        "FsPLLClassifier(embedding=NAME); 'photos' is short for efficientnet-lite0.",
         soft_wrap=True,
     )

@@ -97,6 +97,7 @@ def predict(
             images=images,
             encoding=encoding,
             sheet=sheet,
+            skip_bad=skip_bad,
         )
         # On standard error: the labels go to standard output.
         err.print(new.understood, soft_wrap=True, markup=False)

@@ -61,8 +61,12 @@ def read_new_table(
     images: Path | None = None,
     encoding: str | None = None,
     sheet: str | None = None,
+    skip_bad: bool = False,
 ) -> NewSamples:
-    """Read samples from a table: a column of texts, columns of numbers, or a column of pictures."""
+    """Read samples from a table: a column of texts, columns of numbers, or a column of pictures.
+
+    With ``skip_bad``, pictures that cannot be found are left to whoever reads them.
+    """
     grid = open_table(path, encoding=encoding, sheet=sheet)
     found = describe(grid, Options(text=text, file=file, sample=sample))
     said = [counted(len(found.names), "sample")]
@@ -76,11 +80,12 @@ def read_new_table(
         samples, modality = found.texts, "text"
     elif found.files is not None:
         paths, missing = find_files(found.files, images)
-        if missing:
+        if missing and not skip_bad:
             row, reason = next(iter(missing.items()))
             raise DataError(
                 f"{counted(len(missing), 'picture')} of {path.name} cannot be found, the first in "
-                f"{grid.where[row]}: {found.files[row]} {reason}"
+                f"{grid.where[row]}: {found.files[row]} {reason}; leave out what cannot be read "
+                "with skip_bad=True"
             )
         renamed = without_prefix_note(found.files, [path.name for path in paths])
         said += [renamed] if renamed else []

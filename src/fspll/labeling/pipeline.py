@@ -182,8 +182,8 @@ def label(
     posterior = posterior_of(classifier)
     if outside and posterior is None:
         notes.append(
-            "outside=True had no effect: too few or too many samples, or another rectifier than "
-            "'adaptive', so that labels outside the candidates have no probability"
+            "outside=True had no effect: labels outside the candidates get a probability only with "
+            "rectifier='adaptive', from 20 samples on, and not where there are very many"
         )
     found = _result(
         annotations, observed, answered, classifier, made, notes, posterior, outside, recalibration

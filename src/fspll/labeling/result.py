@@ -234,7 +234,8 @@ class Labeling:
         if not self.calibrated and not (self.audit and self.audit.n_answers):
             raise InputError(
                 f"the rule {self.rectifier!r} gives scores, not probabilities, so sure={level:g} "
-                f"would say nothing; audit some labels first, or take the default rectifier"
+                "would say nothing; audit some labels first (audit=30), or take the default "
+                "rectifier"
             )
         order = np.argsort(-self.confidence, kind="stable")
         means = np.cumsum(self.confidence[order]) / np.arange(1, len(order) + 1)

@@ -136,9 +136,11 @@ def _check_plan(path: Path, plan: TrainingPlan, data: ImageSet, metadata: dict[s
     advice = "choose another folder, or start over with restart=True"
     for name, value in wanted.items():
         if found.get(name) != value:
-            other = f"not {value!r}" if not isinstance(value, bool) else f"not {name}={value}"
+            # A value that a command line writes in another way is named with its option.
+            again = f"{name} = " if isinstance(value, bool | list) else ""
             raise CheckpointError(
-                f"{path} belongs to a run with {name} = {found.get(name)!r}, {other}; {advice}"
+                f"{path} belongs to a run with {name} = {found.get(name)!r}, not {again}{value!r}; "
+                f"{advice}"
             )
     trained_on = metadata.get("data", repr(data))
     if trained_on != repr(data):

@@ -11,10 +11,10 @@ import pytest
 from PIL import Image
 
 from fspll.annotations import read_answers
+from fspll.annotations.answers import COLUMNS
 from fspll.annotations.writing import write_table
 from fspll.cli.main import main
 from fspll.labeling import label
-from fspll.labeling.folder import ANSWER_COLUMNS
 from fspll.labeling.report import write_report
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("one_thread")]
@@ -195,7 +195,7 @@ def test_any_name_and_label_comes_back(browser, annotate, tmp_path):
     assert read_answers(path) == given
     # To the letter what labeling writes into its own file.
     rows = [(names[row], wanted[row], found.contents[row]) for row in sorted(wanted)]
-    write_table(tmp_path / "answers.csv", ANSWER_COLUMNS, rows)
+    write_table(tmp_path / "answers.csv", COLUMNS, rows)
     assert path.read_bytes() == (tmp_path / "answers.csv").read_bytes()
     assert label(data, answers=[read_answers(path)]).answers == given
 

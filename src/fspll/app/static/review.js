@@ -1,5 +1,6 @@
 // One sample at a time: keys and buttons, undo, skip; the queue comes anew with every answer.
 import { ask, find, home, make, percent, say, sayError, show, showProgress, watch } from "./common.js";
+import { author, choices, chosenByKey, details } from "./sample.js";
 
 const task = find("task");
 const queue = task.dataset.queue;
@@ -11,7 +12,7 @@ let known = -1; // version that the sample on the page was drawn at
 let ready = false;
 
 const who = find("who");
-try { who.value = localStorage.getItem("fspll-who") || ""; } catch { /* no storage here */ }
+who.value = author();
 who.addEventListener("change", () => {
   try { localStorage.setItem("fspll-who", who.value); } catch { /* no storage here */ }
 });
@@ -28,7 +29,7 @@ function draw(sample) {
   find("details").replaceChildren(...details(sample));
   find("question").textContent = sample.answer == null ? "Which label is right?" : "Answered: right?";
   find("reason").textContent = sample.reason ? `Why it is asked: ${sample.reason}.` : "";
-  find("choices").replaceChildren(...sample.candidates.map(choice));
+  find("choices").replaceChildren(...choices(sample, (label) => answer({ label })));
   find("gain").textContent = gained(sample);
   const near = sample.neighbors || [];
   find("near").hidden = !near.length;
@@ -36,26 +37,6 @@ function draw(sample) {
   list.classList.toggle("texts", sample.kind !== "picture");
   list.replaceChildren(...near.map((one) => make("li", {}, show(one), make("b", { textContent: one.label }))));
   if (!same) { find("label").value = ""; }
-}
-
-function choice(one, place) {
-  const button = make("button", { type: "button" },
-    make("span", { textContent: one.label }));
-  button.setAttribute("aria-pressed", String(current.answer === one.label));
-  if (one.probability != null) {
-    button.prepend(make("progress", { max: 1, value: one.probability, "aria-hidden": "true" }));
-    button.append(make("i", { textContent: percent(one.probability) }));
-  }
-  if (place < 9) button.append(make("kbd", { textContent: place + 1 }));
-  button.addEventListener("click", () => answer({ label: one.label }));
-  return button;
-}
-
-function details(sample) {
-  const lines = [...sample.columns];
-  for (const one of sample.annotators) lines.push([one.who, one.labels.join(", ")]);
-  return lines.flatMap(([title, text]) =>
-    [make("dt", { textContent: title }), make("dd", { textContent: text })]);
 }
 
 function gained(sample) {
@@ -162,10 +143,9 @@ document.addEventListener("keydown", (event) => {
     if (event.key === "Escape") event.target.blur();
     return;
   }
-  const number = Number(event.key);
-  if (current && number >= 1 && number <= current.candidates.length && number <= 9) {
-    answer({ label: current.candidates[number - 1].label });
-  } else if (event.key === "s") skip();
+  const label = current ? chosenByKey(current, event.key) : undefined;
+  if (label !== undefined) answer({ label });
+  else if (event.key === "s") skip();
   else if (event.key === "u") undo();
   else if (event.key === "d" && queue === "review") answer({ discard: true });
   else if (event.key === "o" && current) find("label").focus();

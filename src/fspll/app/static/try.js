@@ -77,7 +77,9 @@ const step = () => method().steps[Number(find("round").value)];
 const titleOf = (key) => document.querySelector(`tr[data-method=${key}] label`).textContent.trim();
 
 function ink(picture, name) {
-  const element = make("span", { className: "ink", role: "img", "aria-label": name });
+  // A drawing whose label stands beside it says nothing more to a screen reader.
+  const told = name ? { role: "img", "aria-label": name } : { "aria-hidden": "true" };
+  const element = make("span", { className: "ink", ...told });
   element.style.setProperty("--ink-of", `url(${picture})`);
   return element;
 }

@@ -14,7 +14,7 @@ from fspll._common.words import beginning, counted, percent, shorten
 from fspll.labeling.report.cards import shown_text
 from fspll.labeling.report.gallery import SMALL_SIDE, Gallery
 from fspll.labeling.report.map_names import place_names
-from fspll.labeling.report.plane import Plane, find_plane
+from fspll.labeling.report.plane import Plane, find_plane, spread_line
 from fspll.labeling.result import Labeling
 
 MOST_POINTS = 3000
@@ -80,6 +80,11 @@ def chosen_columns(result: Labeling) -> np.ndarray:
     return np.array([column[label] for label in result.labels.tolist()])
 
 
+def mark_shapes() -> tuple[str, ...]:
+    """Return the outlines of marks as paths of SVG; classes have them in turn, as their colors."""
+    return _SHAPES
+
+
 def _chosen_rows(result: Labeling) -> np.ndarray:
     """Return the samples to draw: all, or those to look at and others at random."""
     n = len(result)
@@ -110,10 +115,8 @@ def _drawn(
         labels = [result.rounds.labels[step, rows] for step in kept] + labels
     flat, moving = plane.place(features), plane.place(np.stack(prototypes))
     if plane.is_line:
-        # One direction: samples are spread evenly over the height, only to lie side by side.
-        spread = np.ptp(flat[:, 0]) * 0.2 or 1.0
-        flat = np.column_stack([flat[:, 0], spread * ((0.618034 * np.arange(len(flat))) % 1)])
-        moving[..., 1] = spread / 2
+        flat = spread_line(flat)
+        moving[..., 1] = flat[:, 1].max() / 2
     low, high = flat.min(axis=0), flat.max(axis=0)
     extent = np.maximum(high - low, 1e-12)
     inside = np.array([_WIDTH, _MOST_HEIGHT]) - 2 * _EDGE
@@ -195,15 +198,7 @@ def _caption(result: Labeling, drawn: Drawn, plane: Plane, gallery: Gallery) -> 
         "Each small mark is a sample; the closer two lie, the more alike the encoder finds them.",
         "Point at a mark, tap it or use the arrow keys to see the sample.",
     ]
-    if plane.is_line:
-        said.append("The features vary in one direction only: height means nothing here.")
-    elif plane.by_classes:
-        said.append(
-            "The view is along the two directions in which the class means differ most, so classes "
-            "look somewhat more apart than they are."
-        )
-    else:
-        said.append("The view is along the two directions in which the samples vary most.")
+    said.append(plane.words)
     said.append("Hollow marks are not settled.")
     said.append("Large marks are prototypes, the means of the classes")
     said[-1] += ", with the way they came." if len(drawn.steps) > 1 else "."

@@ -43,6 +43,24 @@ class Plane(NamedTuple):
         """Whether there is only one direction to see."""
         return not self.directions[:, 1].any()
 
+    @property
+    def words(self) -> str:
+        """What one looks along, as a sentence."""
+        if self.is_line:
+            return "The features vary in one direction only: height means nothing here."
+        if self.by_classes:
+            return (
+                "The view is along the two directions in which the class means differ most, so "
+                "classes look somewhat more apart than they are."
+            )
+        return "The view is along the two directions in which the samples vary most."
+
+
+def spread_line(flat: np.ndarray) -> np.ndarray:
+    """Return points (p, 2) of a line evenly over some height, only to lie side by side."""
+    height = np.ptp(flat[:, 0]) * 0.2 or 1.0
+    return np.column_stack([flat[:, 0], height * ((0.618034 * np.arange(len(flat))) % 1)])
+
 
 def find_plane(features: np.ndarray, labels: np.ndarray) -> Plane:
     """Return the view in which most is to be seen.
