@@ -154,3 +154,13 @@ def test_a_folder_that_may_not_be_read_is_an_error(folder):
             open_source(folder)
     finally:
         (folder / "a").chmod(0o700)
+
+
+def test_a_list_of_members_that_would_fill_the_memory_is_refused(tmp_path, monkeypatch):
+    zipped = write_zip(tmp_path / "set.zip", {f"{i:04}.png": b"x" * 5000 for i in range(40)})
+    monkeypatch.setattr("fspll.datasets.archives.MAX_DIRECTORY_BYTES", 3000)
+    with ZipSource(zipped) as source:  # 40 x (46 + 8) bytes; members may be larger than that
+        assert source.read("0039.png") == b"x" * 5000
+    monkeypatch.setattr("fspll.datasets.archives.MAX_DIRECTORY_BYTES", 1000)
+    with pytest.raises(DataError, match="its list of members has 2,160 bytes; at most 1,000 are"):
+        ZipSource(zipped)

@@ -150,3 +150,11 @@ def test_the_list_of_encoders(registered, monkeypatch):
     assert found["doubling"][1:3] == ("Counted", "vectors")
     assert found["broken"].trained_on.startswith("the encoder 'broken' (no_such_package:Nothing) ")
     assert found["efficientnet-lite0"].network == "EfficientNet-Lite0"
+    modalities = {name: one.modality for name, one in found.items()}
+    assert modalities == {
+        "omniglot-conv4": "image",
+        "efficientnet-lite0": "image",
+        "text": "text",
+        "doubling": "vector",
+        "broken": None,
+    }

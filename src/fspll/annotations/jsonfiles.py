@@ -62,6 +62,20 @@ def read_json(path: Path, kind: str, options: Options) -> Annotations:
     return read_grid(mapping or _make_grid(path, records, where), options)
 
 
+def open_objects(path: Path, encoding: str | None = None) -> tuple[Grid, list[str]]:
+    """Return the objects of a JSON file as rows, and the names of the choices of Label Studio.
+
+    Of a full export, the rows are the data of the tasks; other files have no such names.
+    """
+    records, where = _load_records(path, encoding)
+    if _is_full_export(records):
+        tasks = [f"task {n}" for n in range(1, len(records) + 1)]
+        found = (one for n, task in enumerate(records) for one in _choices(path, tasks, n, task))
+        controls = sorted({choice.control for choice in found})
+        return _make_grid(path, [record["data"] for record in records], tasks), controls
+    return read_mapping(path.name, records) or _make_grid(path, records, where), []
+
+
 def _load_records(path: Path, encoding: str | None = None) -> tuple[list[Record], list[str]]:
     """Return the objects of a JSON file and where each is: "row 3" is line 3, or the third item.
 

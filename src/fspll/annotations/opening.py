@@ -12,7 +12,7 @@ from fspll.annotations.workbooks import read_workbook
 
 TABLES = ("csv", "tsv", "xlsx", "parquet", "feather")
 FORMATS = (*TABLES, "json", "jsonl", "label-studio", "folder", "mat", "npz")
-_ENDINGS = {
+ENDINGS = {
     ".csv": "csv",
     ".tsv": "tsv",
     ".tab": "tsv",
@@ -50,7 +50,7 @@ def find_format(path: Path, given: str | None = None) -> str:
             f"{path} holds features without labels; name the table of candidates, and give "
             f"features='{path.name}' with it"
         )
-    return _ENDINGS.get(ending) or _format_by_content(path)
+    return ENDINGS.get(ending) or _format_by_content(path)
 
 
 def open_table(

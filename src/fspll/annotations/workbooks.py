@@ -46,8 +46,7 @@ def _read_sheet(openpyxl: Any, path: Path, sheet: str | None, has_formulas: bool
     try:
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
     except Exception as error:  # its reader raises whatever its parsers do
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise DataError(f"{path} cannot be read as a spreadsheet: {reason}") from error
+        raise _no_spreadsheet(path, error) from error
     try:
         visible = [one.title for one in book.worksheets if one.sheet_state == "visible"]
         if sheet is not None and sheet not in book.sheetnames:
@@ -64,6 +63,25 @@ def _read_sheet(openpyxl: Any, path: Path, sheet: str | None, has_formulas: bool
     finally:
         book.close()
     raise DataError(f"{path} is empty" if sheet is None else f"{path}, sheet {sheet!r} is empty")
+
+
+def sheet_names(path: Path) -> list[str]:
+    """Return the sheets that can be seen."""
+    openpyxl = load_openpyxl(f"reading {path.name}")
+    _check(path)
+    try:
+        book = openpyxl.load_workbook(path, read_only=True)
+    except Exception as error:  # its reader raises whatever its parsers do
+        raise _no_spreadsheet(path, error) from error
+    try:
+        return [one.title for one in book.worksheets if one.sheet_state == "visible"]
+    finally:
+        book.close()
+
+
+def _no_spreadsheet(path: Path, error: Exception) -> DataError:
+    reason = " ".join(str(error).split())[:200] or type(error).__name__
+    return DataError(f"{path} cannot be read as a spreadsheet: {reason}")
 
 
 def load_openpyxl(purpose: str) -> Any:

@@ -14,6 +14,7 @@ from fspll.app.security import is_loopback, new_token
 from fspll.app.server import make_app
 from fspll.app.session import Session
 from fspll.app.workspaces import MAIN, Workspaces
+from fspll.labeling.run import Run
 
 
 def serve(
@@ -23,6 +24,7 @@ def serve(
     port: int = 0,
     open_page: bool = True,
     label_studio: bool = False,
+    speak: Callable[[str], str] = str,
     announce: Callable[[str, str, str], None],
 ) -> None:
     """Serve the pages until interrupted.
@@ -37,6 +39,8 @@ def serve(
         Open the address in a browser.
     label_studio : bool
         Also speak Label Studio's protocol.
+    speak : callable
+        Words the notes of results, as of :class:`fspll.labeling.run.Run`.
     announce : callable
         Called with the address, that for Label Studio or "", and a warning or "", once the server
         listens.
@@ -47,8 +51,8 @@ def serve(
     if folder is not None:
         if not folder.is_dir():
             raise DataError(f"{folder} is not a folder; name the folder of a result")
-        session = Session(folder)  # first: it refuses what is no result
-        workspaces.add(MAIN, session)
+        run = Run.of_folder(folder, speak)  # first: it refuses what is no result
+        workspaces.add(MAIN, Session(folder, run))
     listening = listen(host, port)
     token, studio_token = new_token(), new_token()
     number = listening.getsockname()[1]
@@ -63,6 +67,7 @@ def serve(
             token,
             hosts=(host,),
             label_studio=studio_token if label_studio else None,
+            speak=speak,
         ),
         log_level="warning",
         access_log=False,
@@ -80,7 +85,9 @@ def listen(host: str, port: int) -> socket.socket:
     made = None
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        made = socket.socket(family, socket.SOCK_STREAM)
+        # With the protocol's number, which asyncio looks for before it turns off Nagle's algorithm:
+        # otherwise most answers wait 40 ms for an acknowledgment.
+        made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind((host, port))
     except OSError as error:

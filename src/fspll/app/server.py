@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from starlette.applications import Starlette
@@ -12,15 +12,17 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 
 from fspll._common.errors import FsPLLError
-from fspll.app import answers_api, downloads, look, pages, pictures, try_it
+from fspll.app import answers_api, downloads, look, new, pages, pictures, try_it
 from fspll.app import label_studio as studio
+from fspll.app.open_uploads import Uploads
 from fspll.app.pictures import Copies
 from fspll.app.requests import error_response, json_response
 from fspll.app.security import Guard, TooLargeError
+from fspll.app.uploads import MOST_REQUEST_BYTES
 from fspll.app.workspaces import Workspaces
 
 LABEL_STUDIO = "/label-studio"
-SIZES = {"/upload": 1 << 30, LABEL_STUDIO: 16 << 20}  # bytes of larger requests
+SIZES = {"/upload": MOST_REQUEST_BYTES, LABEL_STUDIO: 16 << 20}  # bytes of larger requests
 # Everything about one result; its pages, and what their scripts ask for.
 WORKSPACE = [
     Route("/review", pages.review),
@@ -39,6 +41,7 @@ def make_app(
     *,
     hosts: tuple[str, ...] = (),
     label_studio: str | None = None,
+    speak: Callable[[str], str] = str,
 ) -> Guard:
     """Return the application.
 
@@ -52,11 +55,15 @@ def make_app(
         As of :class:`fspll.app.security.Guard`.
     label_studio : str, optional
         The token below which Label Studio asks; by default it may not.
+    speak : callable
+        Words the notes of new results, as of :class:`fspll.labeling.run.Run`.
     """
+    uploads = Uploads(workspaces)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         yield
+        uploads.close_all()
         workspaces.close()
 
     app = Starlette(
@@ -65,6 +72,7 @@ def make_app(
             Route("/static/{name}", pages.static),
             *try_it.ROUTES,
             Mount("/w/{workspace}", routes=WORKSPACE),
+            *new.ROUTES,
             Mount(LABEL_STUDIO, routes=studio.ROUTES),
         ],
         exception_handlers={
@@ -77,6 +85,7 @@ def make_app(
         lifespan=lifespan,
     )
     app.state.workspaces = workspaces
+    app.state.uploads, app.state.speak = uploads, speak
     app.state.copies = Copies()
     app.state.label_studio = studio.Connection()
     others = {} if label_studio is None else {label_studio: LABEL_STUDIO}

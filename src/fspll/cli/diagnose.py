@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from fspll._common.errors import InputError
-from fspll._common.words import counted, listed, percent
+from fspll._common.words import counted, percent
 from fspll.cli.console import note, out, with_option_names
 from fspll.cli.options import (
     Excluded,
@@ -70,6 +70,7 @@ def diagnose(
     from fspll.annotations.opening import find_format
     from fspll.annotations.reading import read_annotations
     from fspll.annotations.variants import similar_note
+    from fspll.diagnosis.sets import describe_sets
 
     encoded = images is not None or features is not None or text is not None
     if groups is not None and encoded:
@@ -110,7 +111,7 @@ def diagnose(
     alike = similar_note(data)
     if alike:
         note(alike, context)
-    for line in describe(sets, data):
+    for line in describe_sets(data):
         out.print(line, soft_wrap=True, markup=False)
     if groups is not None:
         _with_groups(sets, data, groups)
@@ -128,38 +129,6 @@ def diagnose(
             "--features-columns)",
             soft_wrap=True,
         )
-
-
-def describe(sets: Candidates, data: Annotations) -> list[str]:
-    """Return what the sets alone show, line by line."""
-    import numpy as np
-
-    summary = sets.summary()
-    sizes = np.bincount(sets.sizes)
-    spread = ", ".join(f"{count} with {size}" for size, count in enumerate(sizes.tolist()) if count)
-    lines = [
-        f"{counted(summary.n_samples, 'sample')}, "
-        f"{counted(summary.n_classes, 'class', 'classes')}, "
-        f"{summary.average_size:.2f} candidates per sample ({spread})"
-    ]
-    votes = data.votes.data
-    if len(votes) and votes.min() != votes.max():
-        lines.append(f"{int(votes.sum()):,} votes; labels with more votes count more")
-    lines += [
-        f"always together, cannot be told apart by any sample: {listed(group)}"
-        for group in summary.always_together
-    ]
-    counts = np.bincount(sets.matrix.indices, minlength=sets.n_classes)
-    single = sets.matrix.indptr[:-1][sets.sizes == 1]  # where the sets of one label are
-    alone = np.bincount(sets.matrix.indices[single], minlength=sets.n_classes)
-    few = [f"{sets.classes[c]} ({counts[c]})" for c in np.flatnonzero(counts < 2)]
-    if few:
-        lines.append(f"too few samples that may have the label: {listed(few)}")
-    lines.append(
-        f"{int((alone > 0).sum())} of {counted(sets.n_classes, 'class has', 'classes have')} a "
-        "sample with no other candidate"
-    )
-    return lines
 
 
 def _with_groups(sets: Candidates, data: Annotations, column: str) -> None:

@@ -7,6 +7,7 @@ byte is read.
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 import struct
@@ -21,6 +22,7 @@ from fspll._common.reading import check_plain_file
 
 MAX_MEMBER_BYTES = 64 * 2**20  # one picture; the largest photo of ImageNet has 15 MB
 MAX_TOTAL_BYTES = 16 * 2**30  # one data set, unpacked
+MAX_DIRECTORY_BYTES = 32 * 2**20  # the list of members, which takes many times as much in memory
 
 # What zipfile raises for damaged bytes, depending on where the damage is.
 _DAMAGE = (
@@ -106,14 +108,19 @@ class ZipSource(Source):
         self.path = path
         check_plain_file(path, "a zip file")
         try:
-            self._zip = zipfile.ZipFile(path)
-        except _DAMAGE as error:
-            raise DataError(f"{path} is not a whole zip file: {_reason(error)}") from error
+            self._file = _BoundedFile(path.open("rb", buffering=0))
+        except OSError as error:
+            raise DataError(f"cannot read {path}: {_reason(error)}") from error
         try:
+            self._zip = zipfile.ZipFile(self._file)
+            self._file.opened = True
             self._members = _checked_members(self._zip, path, max_member, max_total)
-        except BaseException:
-            self._zip.close()
+        except DataError:
+            self._file.close()
             raise
+        except _DAMAGE as error:
+            self._file.close()
+            raise DataError(f"{path} is not a whole zip file: {_reason(error)}") from error
         self.names = tuple(sorted(name for name in self._members if not _hidden(name)))
         self.size = sum(info.file_size for info in self._members.values())
 
@@ -134,6 +141,20 @@ class ZipSource(Source):
     def close(self) -> None:
         """Close the zip."""
         self._zip.close()
+        self._file.close()
+
+
+class _BoundedFile(io.BufferedReader):
+    """A file that gives no list of members, which ``zipfile`` reads in one piece, without bound."""
+
+    opened = False  # from then on members are read, whose sizes are known
+
+    def read(self, size: int | None = -1) -> bytes:
+        if not self.opened and size is not None and size > MAX_DIRECTORY_BYTES:
+            raise zipfile.BadZipFile(
+                f"its list of members has {size:,} bytes; at most {MAX_DIRECTORY_BYTES:,} are read"
+            )
+        return super().read(size)
 
 
 def open_source(path: Path | str) -> Source:

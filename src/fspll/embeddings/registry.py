@@ -24,7 +24,9 @@ _TAKES = {"image": "pictures", "text": "texts", "vector": "vectors", None: "any 
 def packaged_networks(folder: Path) -> dict[str, EncoderEntry]:
     """Return an entry for every checkpoint in a folder, named after its file."""
     return {
-        path.stem: EncoderEntry(partial(load_network, path), partial(_describe_file, path))
+        path.stem: EncoderEntry(
+            partial(load_network, path), partial(_describe_file, path), modality="image"
+        )
         for path in sorted(folder.glob("*.safetensors"))
     }
 
@@ -173,6 +175,7 @@ class EncoderInfo(NamedTuple):
     takes: str
     trained_on: str
     missing: MissingPackageError | None  # how to install what it needs
+    modality: str | None = None  # "image", "text", "vector", or None for any samples
 
 
 def list_encoders() -> list[EncoderInfo]:
@@ -184,13 +187,14 @@ def list_encoders() -> list[EncoderInfo]:
     return [EncoderInfo(name, *_describe(name)) for name in ENCODERS]
 
 
-def _describe(name: str) -> tuple[str, str, str, MissingPackageError | None]:
+def _describe(name: str) -> tuple[str, str, str, MissingPackageError | None, str | None]:
     try:
         entry = ENCODERS.get(name)
     except InputError as error:
-        return "?", "?", str(error), None
+        return "?", "?", str(error), None, None
     if isinstance(entry, EncoderEntry):
-        return *entry.about(), entry.missing()
+        return *entry.about(), entry.missing(), entry.modality
     kind = entry if hasattr(entry, "__name__") else type(entry)
-    takes = _TAKES.get(getattr(entry, "modality", None), "?")
-    return kind.__name__, takes, f"see the package {kind.__module__.partition('.')[0]}", None
+    modality = getattr(entry, "modality", None)
+    about = f"see the package {kind.__module__.partition('.')[0]}"
+    return kind.__name__, _TAKES.get(modality, "?"), about, None, modality

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _FORMAT = 1
 _PARTS = ("reading", "labeling", "saving")
 # Options whose value is a path, always or where there is such a file.
-_PATHS = {"features", "alternatives", "rename", "images"}
+_PATHS = {"features", "alternatives", "rename", "images", "pictures_below"}
 _MAYBE_PATHS = {"encoder"}
 
 
@@ -45,7 +45,7 @@ class Run:
     labeling : mapping
         Options of :func:`fspll.labeling.label`, without answers and audit.
     saving : mapping
-        Options of :func:`fspll.labeling.saving.save`: ``sure`` and ``excel``.
+        Options of :func:`fspll.labeling.saving.save`: ``sure``, ``excel``, ``pictures_below``.
     speak : callable
         Words the notes of a report for whoever started the run; not recorded.
 

@@ -55,6 +55,7 @@ def save(
     forget_answers: bool = False,
     encoding: str | None = None,
     excel: bool = False,
+    pictures_below: Path | None = None,
     run: Run | None = None,
 ) -> int:
     """Write everything a result consists of, each file whole; see :meth:`Labeling.save`.
@@ -65,6 +66,8 @@ def save(
         As of :meth:`Labeling.save`.
     encoding : str, optional
         Of answers in the folder that are not UTF-8.
+    pictures_below : Path, optional
+        Name the pictures of ``audit.csv`` as seen from this folder, in which they are.
     run : Run, optional
         How the result was made, which the folder then says, so that the review page can go on.
 
@@ -84,7 +87,7 @@ def save(
         answers, unknown = _answers_of(labeling, folder, encoding)
         audit = _audit_of(labeling, folder, encoding)
         if audit:
-            write(folder / AUDIT, *_audit_table(labeling, audit))
+            write(folder / AUDIT, *_audit_table(labeling, audit, pictures_below))
         if answers:
             write(folder / ANSWERS, *answer_table(answers))
         labeling.classifier.save(folder / MODEL)
@@ -189,10 +192,15 @@ def _annotator_rows(labeling: Labeling) -> Iterator[Sequence[Any]]:
         yield one.name, one.judgments, f"{one.agreed:g}", f"{one.agreement:.4f}"
 
 
-def _audit_table(labeling: Labeling, audit: Audit) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+def _audit_table(
+    labeling: Labeling, audit: Audit, below: Path | None
+) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
     """Return the header and the rows of the audit, without a word on how sure the labels are."""
     rows = list(zip(audit.samples, audit.labels, audit.answers, strict=True))
-    shown = labeling.pictures or text_column(labeling).get("text")
+    pictures = labeling.pictures
+    if pictures and below is not None:
+        pictures = tuple(path.relative_to(below) for path in pictures)
+    shown = pictures or text_column(labeling).get("text")
     if shown is None:
         cells = zip(rows, audit.contents, strict=True)
         return (*AUDIT_COLUMNS, CONTENT), [(*row, content) for row, content in cells]

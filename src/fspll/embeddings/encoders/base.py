@@ -166,11 +166,14 @@ class EncoderEntry:
         Returns three texts: the network, what it takes, and what it was trained on.
     missing : callable
         Returns the error that says how to install what the encoder needs, or None.
+    modality : {"image", "text", "vector"} or None
+        What its samples are, as of :class:`Encoder`.
     """
 
     make: Callable[..., Any]
     about: Callable[[], tuple[str, str, str]]
     missing: Callable[[], MissingPackageError | None] = lambda: None
+    modality: str | None = None
 
 
 def require_features(

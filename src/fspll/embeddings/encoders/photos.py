@@ -238,4 +238,5 @@ ENTRY = EncoderEntry(
     photo_encoder,
     lambda: ("EfficientNet-Lite0", "photos of any size", "ImageNet, 1000 classes"),
     missing_package,
+    modality="image",
 )

@@ -269,4 +269,5 @@ ENTRY = EncoderEntry(
     text_encoder,
     lambda: ("MiniLM-L6", "short texts", "a billion pairs of sentences"),
     missing_package,
+    modality="text",
 )
