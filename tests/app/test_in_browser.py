@@ -209,7 +209,7 @@ def test_files_of_a_full_run(browser, live):
     assert downloaded == (live.folder / "labels.csv").read_bytes()
 
 
-PAGES = ("w/result/review", "w/result/audit", "w/result/look", "w/result/files", "try")
+PAGES = ("w/result/review", "w/result/audit", "w/result/look", "w/result/files", "new", "try")
 
 
 @pytest.mark.parametrize("page", PAGES)

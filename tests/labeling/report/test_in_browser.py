@@ -41,6 +41,8 @@ class Page:
 
     def __init__(self, browser, path, *, forget=True):
         self.browser, self.downloads = browser, browser.downloads
+        browser.get("about:blank")
+        browser.get_log("browser")  # of pages before
         browser.get(path.as_uri())
         if forget:  # equal results have the same answers
             self.run("try { localStorage.clear(); } catch (error) {}")
