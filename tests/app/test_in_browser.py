@@ -49,7 +49,7 @@ def drawings(tmp_path):
 
 
 @pytest.fixture
-def live(drawings, settled):
+def live(browser, drawings, settled):
     """Serve the result on this machine; return its home, with the session."""
     workspaces = Workspaces()
     session = Session(drawings)
@@ -71,12 +71,22 @@ def live(drawings, settled):
 
     Live.session = session
     yield Live
+    browser.get("about:blank")  # which ends its requests
     server.should_exit = True
-    thread.join(timeout=10)
+    thread.join(timeout=30)
 
 
 def text(browser, element):
-    return browser.find_element("id", element).text
+    return browser.execute_script(
+        "return document.getElementById(arguments[0]).textContent", element
+    )
+
+
+def labels_shown(browser):
+    """Return the candidates; at once, as the page draws itself anew whenever the model changes."""
+    return browser.execute_script(
+        "return [...document.querySelectorAll('#choices span')].map((one) => one.textContent)"
+    )
 
 
 def press(browser, key):
@@ -84,8 +94,9 @@ def press(browser, key):
 
 
 def name_shown(browser):
-    shown = browser.find_elements("css selector", "#task:not([hidden]) #name")
-    return shown[0].text if shown else ""
+    return browser.execute_script(
+        "return document.querySelector('#task:not([hidden]) #name')?.textContent || ''"
+    )
 
 
 def open_review(browser, home, page="review"):
@@ -106,8 +117,7 @@ def no_complaints(browser):
 def test_review_by_keyboard(browser, live):
     browser.get_log("browser")
     first = open_review(browser, live.home)
-    buttons = browser.find_elements("css selector", "#choices button")
-    labels = [one.find_element("tag name", "span").text for one in buttons]
+    labels = labels_shown(browser)
     assert labels[0].startswith("sign <b>")  # markup is text
     press(browser, "2")
     second = wait_for(lambda: name_shown(browser) != first and name_shown(browser))
@@ -137,14 +147,15 @@ def test_review_by_keyboard(browser, live):
 
 def test_pictures_and_neighbors_are_shown(browser, live):
     open_review(browser, live.home)
-    picture = browser.find_element("css selector", "#show img")
-    wait_for(lambda: picture.get_property("naturalWidth"))
-    assert picture.get_attribute("alt").startswith("picture ")
+    width = "return document.querySelector('#show img')?.naturalWidth"
+    wait_for(lambda: browser.execute_script(width))
+    alternative = browser.execute_script("return document.querySelector('#show img').alt")
+    assert alternative.startswith("picture ")
     name = name_shown(browser)
     press(browser, "1")  # what is answered is settled
     wait_for(lambda: name_shown(browser) != name)
-    near = wait_for(lambda: browser.find_elements("css selector", "#neighbors li"))
-    assert near[0].text.startswith("sign <b>")
+    near = "return document.querySelector('#neighbors li')?.textContent"
+    assert wait_for(lambda: browser.execute_script(near)).startswith("sign <b>")
 
 
 def test_the_audit_hides_what_the_model_thinks(browser, live):
@@ -163,7 +174,7 @@ def test_two_windows_the_last_one_counts(browser, live):
     browser.switch_to.new_window("tab")
     try:
         assert open_review(browser, live.home) == name
-        labels = [one.text for one in browser.find_elements("css selector", "#choices span")]
+        labels = labels_shown(browser)
         press(browser, "1")
         wait_for(lambda: name_shown(browser) != name)
         browser.switch_to.window(first)
@@ -181,7 +192,7 @@ def test_a_killed_server_loses_no_answer(browser, drawings):
     with app(drawings) as (process, address):
         home = f"{address}w/result/"
         name = open_review(browser, home)
-        label = browser.find_element("css selector", "#choices span").text
+        label = labels_shown(browser)[0]
         press(browser, "1")
         wait_for(lambda: name_shown(browser) != name)
         os.kill(process.pid, signal.SIGKILL)
