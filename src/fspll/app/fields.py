@@ -32,6 +32,11 @@ _VALUE = r"""True\b|False\b|'[^']*'|"[^"]*"|\.\.\.|[A-Z]+\b"""
 _ARGUMENT = re.compile(rf"(?<![\w/.+-])(?P<name>{'|'.join(FIELDS)})=(?P<value>{_VALUE})")
 
 
+def field(name: str) -> str:
+    """Return what a field is called, for a message of the page itself."""
+    return f"“{FIELDS.get(name, name)}”"
+
+
 def for_page(message: str, folder: Path) -> str:
     """Return a message with fields in the place of arguments, and files without their folder.
 
@@ -51,10 +56,10 @@ def for_page(message: str, folder: Path) -> str:
     """
 
     def named(match: re.Match[str]) -> str:
-        field, value = f"“{FIELDS[match['name']]}”", match["value"]
+        words, value = field(match["name"]), match["value"]
         if value in ("True", "False") and match["name"] == "marks":
-            return f"{field}: {'yes' if value == 'True' else 'no'}"
-        return f"{field} {value}" if value[0] in "'\"" else field
+            return f"{words}: {'yes' if value == 'True' else 'no'}"
+        return f"{words} {value}" if value[0] in "'\"" else words
 
     return _ARGUMENT.sub(named, without_folder(message, folder))
 

@@ -13,7 +13,7 @@ from fspll.annotations.outline import list_sheets
 from fspll.annotations.samples import Annotations
 from fspll.annotations.variants import similar_note
 from fspll.app.encoder_choice import list_choices, usual_encoder
-from fspll.app.fields import for_page
+from fspll.app.fields import field, for_page
 from fspll.app.reading_options import (
     KINDS,
     check_options,
@@ -99,7 +99,7 @@ def prepare_run(
             raise InputError(
                 f"{counted(found['missing'], 'picture')} of {len(data):,} cannot be found: "
                 f"{listed(found['missing_names'], _NAMES)}; add them, or leave them out with "
-                "skip_bad=True"
+                f"{field('skip_bad')}"
             )
         return replace(make_run(upload, {**given, "encoder": encoder}), speak=speak)
 
@@ -138,7 +138,9 @@ def _samples(upload: Upload, data: Annotations, kind: str | None) -> dict[str, A
             "where their vectors are"
         )
     if kind == "vectors" and data.features is None:
-        raise InputError("there are no vectors; choose features=FILE or features_columns=COLUMNS")
+        raise InputError(
+            f"there are no vectors; choose {field('features')} or {field('features_columns')}"
+        )
     if kind != "pictures":
         upload.shown = []
         return {"missing": 0, "missing_names": []}

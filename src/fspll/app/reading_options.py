@@ -12,6 +12,7 @@ from typing import Any
 from fspll._common.errors import InputError
 from fspll.annotations.grid import plain_name
 from fspll.annotations.outline import Outline, read_outline
+from fspll.app.fields import field
 from fspll.app.uploaded_run import UploadedRun
 from fspll.app.uploads import Upload
 
@@ -48,13 +49,14 @@ def check_options(given: Mapping[str, Any]) -> None:
         raise InputError(f"there is no option {unknown[0]!r:.60}")
     for name, value in given.items():
         if name in _FLAGS and not isinstance(value, bool | None):
-            raise InputError(f"{name}=... is true or false, not {value!r:.40}")
+            raise InputError(f"{field(name)} is true or false, not {value!r:.40}")
         if name in _TEXTS and not isinstance(value, str | None):
-            raise InputError(f"{name}=... is a text, not {value!r:.40}")
+            raise InputError(f"{field(name)} is a text, not {value!r:.40}")
     if not isinstance(given.get("candidates"), list | None):
-        raise InputError(f"candidates=... is a list of texts, not {given['candidates']!r:.40}")
+        value = f"{given['candidates']!r:.40}"
+        raise InputError(f"{field('candidates')} is a list of texts, not {value}")
     if given.get("encoding") not in (None, *ENCODINGS):
-        raise InputError(f"encoding=... is one of {', '.join(ENCODINGS)}")
+        raise InputError(f"{field('encoding')} is one of {', '.join(ENCODINGS)}")
 
 
 def find_table(upload: Upload, given: Mapping[str, Any]) -> Path | None:
@@ -108,7 +110,7 @@ def make_run(upload: Upload, given: Mapping[str, Any]) -> UploadedRun:
     if kind == "texts":
         reading["text"] = given["text"]
         if given["text"] is None:
-            raise InputError("choose the column of the texts: text=...")
+            raise InputError(f"choose the column of the texts: {field('text')}")
     elif kind == "vectors":
         features = given["features"]
         reading["features"] = None if features is None else upload.path(features)
