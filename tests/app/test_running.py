@@ -19,3 +19,12 @@ def test_answers_do_not_wait_for_acknowledgments():
             accepted, _ = listening.accept()
             with accepted:
                 assert accepted.proto == socket.IPPROTO_TCP
+
+
+def test_connections_wait_for_the_server():
+    """The address is printed, and a browser opened, before the server takes its first request."""
+    with (
+        running.listen("127.0.0.1", 0) as listening,
+        socket.create_connection(listening.getsockname(), timeout=5) as connected,
+    ):
+        assert connected.getpeername() == listening.getsockname()

@@ -90,6 +90,7 @@ def listen(host: str, port: int) -> socket.socket:
         made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind((host, port))
+        made.listen()  # a browser that is opened before the server runs waits instead of failing
     except OSError as error:
         if made is not None:
             made.close()
