@@ -13,7 +13,7 @@ import sys
 import pytest
 
 from fspll.cli import progress
-from fspll.cli.demo_labeling import call
+from fspll.cli.console import call
 from fspll.datasets import load_glyphs
 from fspll.datasets.glyphs import drawing
 from fspll.embeddings import load_checkpoint

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
+import shlex
+import shutil
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -140,3 +144,16 @@ def progress_bar(*, percent: bool = False) -> Progress:
         transient=True,
         disable=not err.is_terminal,
     )
+
+
+def call(*words: str | Path) -> str:
+    """Return a command of this program as a shell takes it, however the program was started."""
+    started = Path(sys.argv[0])
+    found = shutil.which(started.name)
+    if started.name == "__main__.py":
+        program = [sys.executable, "-m", "fspll"]
+    elif found and started.exists() and Path(found).samefile(started):
+        program = [started.name]
+    else:  # such as .venv/bin/fspll, which make calls
+        program = [str(started)]
+    return shlex.join([*program, *map(str, words)])

@@ -13,7 +13,7 @@ from rich.box import SIMPLE
 from rich.markup import escape
 from rich.table import Table
 
-from fspll.cli.console import out
+from fspll.cli.console import call, out
 from fspll.cli.label import show_labeling
 
 if TYPE_CHECKING:
@@ -109,19 +109,6 @@ def label_example(context: typer.Context, folder: Path, seed: int) -> None:
     _print_command(shlex.join([sys.executable, "-m", "pip", "install", "fspll[photos]"]))
     own = ("labels.csv", "--images", "photos", "--encoder", "photos", "--out", "result")
     _print_command(call("label", *own))
-
-
-def call(*words: str | Path) -> str:
-    """Return a command of this program as a shell takes it, however the program was started."""
-    started = Path(sys.argv[0])
-    found = shutil.which(started.name)
-    if started.name == "__main__.py":
-        program = [sys.executable, "-m", "fspll"]
-    elif found and started.exists() and Path(found).samefile(started):
-        program = [started.name]
-    else:  # such as .venv/bin/fspll, which make calls
-        program = [str(started)]
-    return shlex.join([*program, *map(str, words)])
 
 
 def _opening(page: Path) -> str:

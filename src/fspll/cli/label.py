@@ -15,7 +15,7 @@ from rich.table import Table
 from fspll._common.arguments import check_level
 from fspll._common.errors import InputError
 from fspll._common.words import counted, percent
-from fspll.cli.console import note, out, with_option_names
+from fspll.cli.console import call, note, out, with_option_names
 from fspll.cli.options import (
     Excluded,
     FeaturesColumns,
@@ -255,7 +255,7 @@ def show_labeling(
         out.print(
             f"Fill in the column 'answer' of {escape(str(folder / 'review.csv'))}, as far as you "
             "like, and run the command again; or answer in the browser, one key each: "
-            f"fspll app {escape(shlex.quote(str(folder)))}",
+            f"{escape(call('app', folder))}",
             soft_wrap=True,
         )
     waiting = 0 if result.audit is None else len(result.audit) - result.audit.n_answers
