@@ -25,10 +25,12 @@ from fspll._common.locks import lock_folder
 from fspll._common.words import counted, percent
 from fspll.annotations.answers import Answer, Answers
 from fspll.annotations.samples import Annotations
+from fspll.app.fitting import Encoded
 from fspll.app.store import AUDIT_QUEUE, REVIEW_QUEUE, AnswerStore, Event, Key
-from fspll.app.view import SETTLED, View, encoded, view_of_files, view_of_labeling
+from fspll.app.view import SETTLED, View, view_of_files, view_of_labeling
 from fspll.candidates.sets import Candidates
 from fspll.labeling.answering import find_samples
+from fspll.labeling.audit import Audit
 from fspll.labeling.folder import LABELS
 from fspll.labeling.run import Run, gather_answers, gather_audit
 
@@ -67,7 +69,7 @@ class Session:
         self.texts: tuple[str, ...] | None = None
         self.view: View
         self.store: AnswerStore
-        self._encoded: Annotations | None = None
+        self._encoded: Encoded | None = None
         self._lock = threading.RLock()  # of everything above
         self._wake = threading.Condition(self._lock)
         self._fit_wanted = False
@@ -177,7 +179,7 @@ class Session:
             elif self._encoded is None:
                 self._first_fit(answers)
             else:
-                self._fit(answers, audit)
+                self._fit(self._encoded, answers, audit)
             self.message = ""
         except FsPLLError as error:
             self.message = str(error)  # the page goes on with what it has
@@ -199,7 +201,7 @@ class Session:
         contents = dict(zip(result.names, result.contents, strict=True))
         with self._lock:
             self._follow(contents)
-            self._encoded = encoded(self.annotations, result)
+            self._encoded = Encoded.of(self.annotations, result, self.pictures)
             self.view = view_of_labeling(result, self.annotations)
             if len(kept) < len(answers.records):
                 self._fit_wanted = True
@@ -220,41 +222,12 @@ class Session:
             }
         )
 
-    def _fit(self, answers: Answers, audit: Any) -> None:
+    def _fit(self, encoded: Encoded, answers: Answers, audit: Audit | None) -> None:
         """Fit again to what is encoded already."""
-        from fspll.labeling.pipeline import label
-
-        assert self._encoded is not None
-        there, annotations = set(self._encoded.names), self._encoded
-        records = tuple(replace(one, content="") for one in answers.records if one.sample in there)
-        options = {
-            name: value
-            for name, value in self.run.labeling.items()
-            if name in ("rectifier", "method", "outside", "class_balance", "device")
-        }
-        result = label(
-            annotations,
-            encoder="features",
-            answers=[Answers(records, kept=True)],
-            audited=None if audit is None else replace(audit, contents=()),
-            progress=None,
-            **options,
-        )
-        view = view_of_labeling(self._with_samples(result), self.annotations)
+        view = view_of_labeling(encoded.fit(self.run, answers, audit), self.annotations)
         with self._lock:
-            features = self.view.features
+            features = self.view.features  # of discarded samples, too
             self.view = view if features is None else replace(view, features=features)
-
-    def _with_samples(self, result: Labeling) -> Labeling:
-        """Return a result of encoded samples with what the samples are."""
-        rows = [self.numbers[name] for name in result.names]
-        files, texts, pictures = self.annotations.files, self.texts, self.pictures
-        return replace(
-            result,
-            files=None if files is None else tuple(files[row] for row in rows),
-            texts=None if texts is None else tuple(texts[row] for row in rows),
-            pictures=None if pictures is None else tuple(pictures[row] for row in rows),
-        )
 
     def _save(self, options: dict[str, Any]) -> None:
         """Make the files of the folder anew, exactly as the command would."""

@@ -9,7 +9,7 @@ Shapes: n samples, l classes, m features.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -176,13 +176,3 @@ def view_of_labeling(result: Labeling, annotations: Annotations) -> View:
         result,
         features,
     )
-
-
-def encoded(annotations: Annotations, result: Labeling) -> Annotations:
-    """Return the samples that could be read, with their features in the place of what they were.
-
-    A fit to these, with the encoder "features", encodes nothing again.
-    """
-    number = {name: row for row, name in enumerate(annotations.names)}
-    kept = annotations.take(np.array([number[name] for name in result.names]))
-    return replace(kept, files=None, texts=None, features=result.features)
