@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         save_checkpoint,
     )
     from fspll.embeddings.encoders.base import CustomEncoder, Encoder, EncoderEntry
+    from fspll.embeddings.encoders.head import AdaptedEncoder
     from fspll.embeddings.encoders.network import NetworkEncoder, untrained_encoder
     from fspll.embeddings.encoders.vectors import standardizer
     from fspll.embeddings.features import Encoded, Unreadable, embed_images, encode_cached
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from fspll.embeddings.networks.resnet12 import ResNet12
     from fspll.embeddings.networks.standardize import Standardize
     from fspll.embeddings.registry import ENCODERS, list_encoders, load_embedding
-    from fspll.embeddings.stored import describe_encoder, restore_encoder
+    from fspll.embeddings.stored import describe_encoder, restore_encoder, save_encoder
 
 # So that names of encoders can be listed and checked without waiting for torch.
 __getattr__, __dir__ = lazy_names(
@@ -43,6 +44,7 @@ __getattr__, __dir__ = lazy_names(
     {
         "checkpoints": "Checkpoint load_checkpoint read_metadata save_checkpoint",
         "encoders.base": "CustomEncoder Encoder EncoderEntry",
+        "encoders.head": "AdaptedEncoder",
         "encoders.network": "NetworkEncoder untrained_encoder",
         "encoders.vectors": "standardizer",
         "features": "Encoded Unreadable embed_images encode_cached",
@@ -52,12 +54,13 @@ __getattr__, __dir__ = lazy_names(
         "networks.resnet12": "ResNet12",
         "networks.standardize": "Standardize",
         "registry": "ENCODERS list_encoders load_embedding",
-        "stored": "describe_encoder restore_encoder",
+        "stored": "describe_encoder restore_encoder save_encoder",
     },
 )
 
 __all__ = [
     "ARCHITECTURES",
+    "AdaptedEncoder",
     "Checkpoint",
     "Conv4",
     "Conv4Classifier",
@@ -85,6 +88,7 @@ __all__ = [
     "read_metadata",
     "restore_encoder",
     "save_checkpoint",
+    "save_encoder",
     "standardizer",
     "untrained_encoder",
 ]
