@@ -82,6 +82,7 @@ def measure(
     row: dict[str, Any] = {"n_way": n_way, "n_shot": n_shot, "r": r, "tasks": args.tasks}
     row |= {"raw": float(raw.query_accuracy.mean())}
     row |= {"raw_support": float(raw.support_accuracy.mean())}
+    row |= {"raw_calibration": raw.query_calibration}
     for name, score in scores.items():
         row[name] = {
             "queries": float(score.query_accuracy.mean()),
@@ -102,7 +103,7 @@ def markdown(rows: list[dict[str, Any]]) -> str:
     head = ["N2", "K2", "r", "as it is"]
     for name in HEADS:
         head += [f"head of {name}", "gain"]
-    head += ["labels: as it is", "head of r=2", "gain"]
+    head += ["labels: as it is", "head of r=2", "gain", "ECE: as it is", "head of r=2"]
     lines = ["| " + " | ".join(head) + " |", "|" + "---:|" * len(head)]
     for row in rows:
         cells = [str(row[key]) for key in ("n_way", "n_shot", "r")] + [short(row["raw"])]
@@ -113,6 +114,7 @@ def markdown(rows: list[dict[str, Any]]) -> str:
         gain = row["r=2"]["support_gain"]
         cells += [short(row["raw_support"]), short(row["r=2"]["support"])]
         cells.append(f"{gain['mean']:+.3f} ± {short(gain['half_width'])}")
+        cells += [short(row["raw_calibration"]), short(row["r=2"]["calibration"])]
         lines.append("| " + " | ".join(cells) + " |")
     cells = ["mean", "", "", short(np.mean([row["raw"] for row in rows]))]
     for name in HEADS:
@@ -121,6 +123,8 @@ def markdown(rows: list[dict[str, Any]]) -> str:
     cells.append(short(np.mean([row["raw_support"] for row in rows])))
     cells.append(short(np.mean([row["r=2"]["support"] for row in rows])))
     cells.append(f"{np.mean([row['r=2']['support_gain']['mean'] for row in rows]):+.3f}")
+    cells.append(short(np.mean([row["raw_calibration"] for row in rows])))
+    cells.append(short(np.mean([row["r=2"]["calibration"] for row in rows])))
     return "\n".join([*lines, "| " + " | ".join(cells) + " |"]) + "\n"
 
 

@@ -22,7 +22,7 @@ _SHARED = {
     *("folder", "dataset", "root", "regime", "r", "p", "n_way", "n_shot", "n_tasks", "seed"),
     *("device", "restart"),
 }
-HEAD_ONLY = ("encoder", "images", "text", "features")
+HEAD_ONLY = ("encoder", "images", "text", "features", "features_columns")
 
 
 def check_options(context: typer.Context, encoder: str | None) -> dict[str, Any]:
@@ -54,6 +54,7 @@ class Earlier:
     images: Path | None = None
     text: str | None = None
     features: Path | None = None
+    features_columns: str | None = None
 
     def load(
         self, encoder: str, plan: HeadPlan, device: str, context: typer.Context
@@ -62,10 +63,11 @@ class Earlier:
         path = Path(self.dataset).expanduser()
         if path.is_file():
             return self._load_table(path, encoder, plan, device)
-        for name in ("images", "text", "features"):
+        for name in ("images", "text", "features", "features_columns"):
             if getattr(self, name) is not None:
                 raise InputError(
-                    f"--{name} is for a file of labels, but --dataset {self.dataset} is not a file"
+                    f"--{name.replace('_', '-')} is for a file of labels, but --dataset "
+                    f"{self.dataset} is not a file"
                 )
         return self._load_classes(encoder, plan, device, context)
 
@@ -105,7 +107,12 @@ class Earlier:
             raise InputError(
                 "--regime precise reads true labels, but a file holds candidate sets; leave it out"
             )
-        read = read_annotations(path, text=self.text, features=self.features)
+        read = read_annotations(
+            path,
+            text=self.text,
+            features=self.features,
+            features_columns=self.features_columns,
+        )
         out.print(read.summary, soft_wrap=True, markup=False)
         found = locate(read, encoder, self.images, standardize=False, device=device)
         with show_progress("encoding") as progress:
@@ -151,7 +158,7 @@ def adapt(
         f"on held-out classes, the likeliest class of a sample that was left out is among its "
         f"candidates in {after} of cases (as the encoder is: {before})"
     )
-    if head.shrinkage is None:
+    if head.changes_nothing:
         sentence = "no head was better on held-out classes than the encoder as it is"
     out.print(sentence, soft_wrap=True)
     out.print(f"adapted encoder: {adapted.model}", soft_wrap=True, markup=False)

@@ -12,7 +12,7 @@ from fspll._common.errors import InputError, MissingPackageError
 from fspll._common.words import counted
 from fspll.cli.adapting import Earlier, adapt, check_options
 from fspll.cli.console import err, note, out
-from fspll.cli.options import DataSetName, Root, numbers
+from fspll.cli.options import DataSetName, FeaturesColumns, Root, numbers
 
 if TYPE_CHECKING:
     from fspll.datasets.base import ImageSet
@@ -40,6 +40,7 @@ def train(
     features: Path | None = typer.Option(
         None, help="With --encoder and a file of labels: vectors, an .npy or .npz file or a table."
     ),
+    features_columns: FeaturesColumns = None,
     regime: str = typer.Option("leave-one-out", help="What is learned from; see docs/method.md."),
     r: str = typer.Option("1", help="Extra labels per sample; several (0,1,2,3) take turns."),
     p: float = typer.Option(1.0, help="Share of ambiguous samples."),
@@ -83,7 +84,7 @@ def train(
     """
     given = check_options(context, encoder)
     if encoder is not None:
-        earlier = Earlier(dataset, root, images, text, features)
+        earlier = Earlier(dataset, root, images, text, features, features_columns)
         extra = tuple(numbers(r, "--r"))
         adapt(context, given, earlier, encoder, folder, extra, device=device, restart=restart)
         return

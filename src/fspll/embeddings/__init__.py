@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from fspll.embeddings.networks.conv4 import Conv4, Conv4Classifier
     from fspll.embeddings.networks.resnet12 import ResNet12
     from fspll.embeddings.networks.standardize import Standardize
+    from fspll.embeddings.networks.whitening import Whitening
     from fspll.embeddings.registry import ENCODERS, list_encoders, load_embedding
     from fspll.embeddings.stored import describe_encoder, restore_encoder, save_encoder
 
@@ -53,6 +54,7 @@ __getattr__, __dir__ = lazy_names(
         "networks.conv4": "Conv4 Conv4Classifier",
         "networks.resnet12": "ResNet12",
         "networks.standardize": "Standardize",
+        "networks.whitening": "Whitening",
         "registry": "ENCODERS list_encoders load_embedding",
         "stored": "describe_encoder restore_encoder save_encoder",
     },
@@ -74,6 +76,7 @@ __all__ = [
     "ResNet12",
     "Standardize",
     "Unreadable",
+    "Whitening",
     "build_network",
     "describe_encoder",
     "describe_network",

@@ -24,7 +24,7 @@ from fspll.tasks import TaskSettings, TaskSource
 
 HEAD_REGIMES = ("leave-one-out", "precise")
 _GROUPS = 4  # of classes, as far as there are enough
-_LEAST_MASS = 2.0  # samples of a class, below which leaving one out tells nothing
+_LEAST_MASS = 2  # samples of a class, below which leaving one out tells nothing
 
 
 class Episode(NamedTuple):
@@ -147,9 +147,11 @@ def _sources(
 
 
 def tasks_of_sets(features: Tensor, candidates: Candidates, plan: HeadPlan) -> list[list[Episode]]:
-    """Make tasks of samples with candidate sets, whose true classes nobody knows.
+    """Draw tasks from samples with candidate sets, whose true classes nobody knows.
 
-    All samples are rectified at once; a sample is in the group of its most credible class.
+    All samples are rectified at once; each then counts as one of its most credible class where
+    tasks are drawn, and by its set and its confidences where a head is fitted and judged. Tasks are
+    few-shot ones as well: with hundreds of samples per class, another head would seem the best.
 
     Parameters
     ----------
@@ -157,24 +159,28 @@ def tasks_of_sets(features: Tensor, candidates: Candidates, plan: HeadPlan) -> l
     candidates : Candidates
         Of n samples.
     plan : HeadPlan
-        Only its seed counts.
+        ``r`` and ``p`` do not count. Classes with fewer than ``n_shot`` samples give all of them.
     """
     observed = Observed(candidates)
     confidence, mask = _rectified(features, observed), observed.mask()
-    likeliest = confidence.argmax(dim=1)
-    groups = _groups_of_classes(likeliest.numpy(), None, 2, plan.seed)
+    likeliest = confidence.argmax(dim=1).numpy()
+    usable, sizes = np.unique(likeliest, return_counts=True)
+    usable = usable[sizes >= _LEAST_MASS]
+    groups = _groups_of_classes(usable, None, 2, plan.seed)
+    rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([plan.seed, 0x5E75])))
     drawn = []
     for classes in groups:
-        rows = torch.isin(likeliest, torch.from_numpy(classes)).nonzero().squeeze(1)
-        # The rest of a set points to classes whose own samples are in another group.
-        columns = confidence[rows].sum(dim=0) >= _LEAST_MASS
-        if int(columns.sum()) >= 2:
-            drawn.append([Episode(rows, mask[rows][:, columns], confidence[rows][:, columns])])
-    if len(drawn) < 2:
-        raise TaskError(
-            f"{counted(len(features), 'sample')} of {observed.n_classes} classes "
-            "are too few to adapt an encoder to: at least four classes need two samples each"
-        )
+        members = {label: np.flatnonzero(likeliest == label) for label in classes}
+        episodes = []
+        for _ in range(max(1, plan.n_tasks // len(groups))):
+            chosen = rng.permutation(classes)[: plan.n_way]
+            picked = [rng.permutation(members[label])[: plan.n_shot] for label in chosen]
+            rows = torch.from_numpy(np.concatenate(picked))
+            # The rest of a set points to classes whose own samples are not in this task.
+            columns = confidence[rows].sum(dim=0) >= _LEAST_MASS
+            columns[torch.from_numpy(chosen)] = True
+            episodes.append(Episode(rows, mask[rows][:, columns], confidence[rows][:, columns]))
+        drawn.append(episodes)
     return drawn
 
 

@@ -1,6 +1,6 @@
 """A linear head on features of another encoder: what earlier tasks say about distances.
 
-Shapes: n samples, m features.
+Shapes: n samples, m features, k features of the head.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ class Whitening(nn.Module):
 
     Parameters
     ----------
-    n_features : int
+    n_inputs : int
         m.
+    n_features : int, optional
+        k, by default m.
     power : float
         sign(x) |x|^power is taken of every feature x: below 1, a few large features count less.
     unit_length : bool
@@ -38,25 +40,32 @@ class Whitening(nn.Module):
     matrix: Tensor
 
     def __init__(
-        self, n_features: int, power: float = 1.0, unit_length: bool = True, scale: float = 1.0
+        self,
+        n_inputs: int,
+        n_features: int | None = None,
+        power: float = 1.0,
+        unit_length: bool = True,
+        scale: float = 1.0,
     ) -> None:
         super().__init__()
-        check_count(f"n_features of {self.architecture}", n_features, 1)
+        n_features = n_inputs if n_features is None else n_features
+        for name, count in (("n_inputs", n_inputs), ("n_features", n_features)):
+            check_count(f"{name} of {self.architecture}", count, 1)
         for name, value in (("power", power), ("scale", scale)):
             check_positive(f"{name} of {self.architecture}", value)
         if not is_flag(unit_length):
             raise InputError(
                 f"unit_length of {self.architecture} must be True or False, not {unit_length!r}"
             )
-        self.n_features, self.power = n_features, float(power)
+        self.n_inputs, self.n_features, self.power = n_inputs, n_features, float(power)
         self.unit_length, self.scale = bool(unit_length), float(scale)
-        self.register_buffer("mean", torch.zeros(n_features))
-        self.register_buffer("matrix", torch.eye(n_features))
+        self.register_buffer("mean", torch.zeros(n_inputs))
+        self.register_buffer("matrix", torch.eye(n_inputs, n_features))
 
     @property
     def settings(self) -> dict[str, Any]:
         """What makes this network again."""
-        names = ("n_features", "power", "unit_length", "scale")
+        names = ("n_inputs", "n_features", "power", "unit_length", "scale")
         return {name: getattr(self, name) for name in names}
 
     def extra_repr(self) -> str:
@@ -70,6 +79,6 @@ class Whitening(nn.Module):
         return normalize(features, dim=-1) if self.unit_length else features
 
     def forward(self, features: Tensor) -> Tensor:
-        """Return (n, m) features in which Euclidean distances are those of the head."""
+        """Return (n, k) features in which Euclidean distances are those of the head."""
         moved = (self.compress(features) - self.mean) @ self.matrix
         return self.scale * (normalize(moved, dim=-1) if self.unit_length else moved)
