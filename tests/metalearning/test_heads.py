@@ -101,12 +101,12 @@ def test_nothing_changes_where_nothing_can_be_gained():
 
 
 def test_directions_of_little_scatter_are_left_out(monkeypatch):
-    monkeypatch.setattr(heads, "MOST_FEATURES", 3)
-    x = samples()
+    monkeypatch.setattr(heads, "MOST_FEATURES", WIDTH)
+    x = torch.cat([samples(), 1e-4 * samples(seed=1)], dim=1)
     plan = HeadPlan(n_way=6, n_shot=6, n_tasks=24)
     fitted = fit_head(x, tasks_of_classes(x, LABELS, plan))
     assert fitted.shrinkage < 1
-    assert fitted.network(x).shape == (len(x), fitted.network.n_features) == (len(x), 3)
+    assert fitted.network(x).shape == (len(x), fitted.network.n_features) == (len(x), WIDTH)
 
 
 def test_equal_seeds_give_equal_heads_and_progress_ends():
