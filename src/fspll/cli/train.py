@@ -10,8 +10,9 @@ import typer
 
 from fspll._common.errors import InputError, MissingPackageError
 from fspll._common.words import counted
+from fspll.cli.adapting import Earlier, adapt, check_options
 from fspll.cli.console import err, note, out
-from fspll.cli.options import DataSetName, Root, numbers
+from fspll.cli.options import DataSetName, FeaturesColumns, Root, numbers
 
 if TYPE_CHECKING:
     from fspll.datasets.base import ImageSet
@@ -25,6 +26,21 @@ def train(
     folder: Path = typer.Option(..., "--out", help="Folder for the model, its log and its state."),
     dataset: DataSetName = "glyphs",
     root: Root = None,
+    encoder: str | None = typer.Option(
+        None,
+        help="Adapt this encoder instead of training a network: a name of: fspll models; features, "
+        "for vectors; or the path of a checkpoint. --dataset may then be a file of labels, too.",
+    ),
+    images: Path | None = typer.Option(
+        None, help="With --encoder and a file of labels: the folder of the pictures."
+    ),
+    text: str | None = typer.Option(
+        None, help="With --encoder and a file of labels: the column with the texts."
+    ),
+    features: Path | None = typer.Option(
+        None, help="With --encoder and a file of labels: vectors, an .npy or .npz file or a table."
+    ),
+    features_columns: FeaturesColumns = None,
     regime: str = typer.Option("leave-one-out", help="What is learned from; see docs/method.md."),
     r: str = typer.Option("1", help="Extra labels per sample; several (0,1,2,3) take turns."),
     p: float = typer.Option(1.0, help="Share of ambiguous samples."),
@@ -62,7 +78,17 @@ def train(
     ),
     tensorboard: bool = typer.Option(False, help="Also write TensorBoard scalars."),
 ) -> None:
-    """Meta-train an embedding network; Ctrl-C stops it, the same command goes on."""
+    """Meta-train an embedding network, or adapt an encoder to earlier tasks with --encoder.
+
+    Ctrl-C stops training; the same command goes on.
+    """
+    given = check_options(context, encoder)
+    if encoder is not None:
+        earlier = Earlier(dataset, root, images, text, features, features_columns)
+        extra = tuple(numbers(r, "--r"))
+        adapt(context, given, earlier, encoder, folder, extra, device=device, restart=restart)
+        return
+
     from fspll._common.devices import choose_device, keep_freed_memory
     from fspll.datasets.registry import load_images
     from fspll.metalearning import REGIMES

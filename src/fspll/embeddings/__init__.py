@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         save_checkpoint,
     )
     from fspll.embeddings.encoders.base import CustomEncoder, Encoder, EncoderEntry
+    from fspll.embeddings.encoders.head import AdaptedEncoder
     from fspll.embeddings.encoders.network import NetworkEncoder, untrained_encoder
     from fspll.embeddings.encoders.vectors import standardizer
     from fspll.embeddings.features import Encoded, Unreadable, embed_images, encode_cached
@@ -34,8 +35,9 @@ if TYPE_CHECKING:
     from fspll.embeddings.networks.conv4 import Conv4, Conv4Classifier
     from fspll.embeddings.networks.resnet12 import ResNet12
     from fspll.embeddings.networks.standardize import Standardize
+    from fspll.embeddings.networks.whitening import Whitening
     from fspll.embeddings.registry import ENCODERS, list_encoders, load_embedding
-    from fspll.embeddings.stored import describe_encoder, restore_encoder
+    from fspll.embeddings.stored import describe_encoder, restore_encoder, save_encoder
 
 # So that names of encoders can be listed and checked without waiting for torch.
 __getattr__, __dir__ = lazy_names(
@@ -43,6 +45,7 @@ __getattr__, __dir__ = lazy_names(
     {
         "checkpoints": "Checkpoint load_checkpoint read_metadata save_checkpoint",
         "encoders.base": "CustomEncoder Encoder EncoderEntry",
+        "encoders.head": "AdaptedEncoder",
         "encoders.network": "NetworkEncoder untrained_encoder",
         "encoders.vectors": "standardizer",
         "features": "Encoded Unreadable embed_images encode_cached",
@@ -51,13 +54,15 @@ __getattr__, __dir__ = lazy_names(
         "networks.conv4": "Conv4 Conv4Classifier",
         "networks.resnet12": "ResNet12",
         "networks.standardize": "Standardize",
+        "networks.whitening": "Whitening",
         "registry": "ENCODERS list_encoders load_embedding",
-        "stored": "describe_encoder restore_encoder",
+        "stored": "describe_encoder restore_encoder save_encoder",
     },
 )
 
 __all__ = [
     "ARCHITECTURES",
+    "AdaptedEncoder",
     "Checkpoint",
     "Conv4",
     "Conv4Classifier",
@@ -71,6 +76,7 @@ __all__ = [
     "ResNet12",
     "Standardize",
     "Unreadable",
+    "Whitening",
     "build_network",
     "describe_encoder",
     "describe_network",
@@ -85,6 +91,7 @@ __all__ = [
     "read_metadata",
     "restore_encoder",
     "save_checkpoint",
+    "save_encoder",
     "standardizer",
     "untrained_encoder",
 ]

@@ -56,6 +56,7 @@ def save_checkpoint(
     input_spec: InputSpec | None,
     training: Mapping[str, Any] | None = None,
     extra: Mapping[str, Tensor] | None = None,
+    base: Mapping[str, Any] | None = None,
 ) -> None:
     """Write a network to a file, beside it first and then renamed.
 
@@ -71,6 +72,9 @@ def save_checkpoint(
         How it was trained; anything that JSON can hold.
     extra : mapping of str to Tensor, optional
         Further tensors to keep in the same file.
+    base : mapping, optional
+        For a head: what :func:`fspll.embeddings.describe_encoder` says of the encoder below it,
+        whose tensors are then the ``extra`` ones.
 
     Examples
     --------
@@ -84,6 +88,8 @@ def save_checkpoint(
     tensors, metadata = network_to_tensors(network, input_spec, training)
     contents = {f"network.{name}": tensor for name, tensor in tensors.items()}
     contents |= {f"extra.{name}": tensor for name, tensor in (extra or {}).items()}
+    if base is not None:
+        metadata["base"] = as_json(base, "the description of the encoder")
     FORMAT.write(path, contents, metadata)
 
 

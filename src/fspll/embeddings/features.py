@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from fspll._common.reading import check_plain_file
 from fspll._common.words import counted
 from fspll.datasets.base import ImageSet
 from fspll.embeddings.encoders.base import Encoder, Progress
+from fspll.embeddings.encoders.head import AdaptedEncoder
 from fspll.embeddings.registry import load_embedding
 from fspll.embeddings.store import FeatureStore
 
@@ -120,6 +121,17 @@ def encode_cached(
     (3, 64)
     """
     encoder = load_embedding(encoder)
+    if isinstance(encoder, AdaptedEncoder):  # what is slow is kept once for all heads
+        below = encode_cached(
+            encoder.base,
+            X,
+            names=names,
+            keys=keys,
+            skip_bad=skip_bad,
+            cache=cache,
+            progress=progress,
+        )
+        return replace(below, features=encoder.adapt(below.features))
     samples = list(X)
     if not samples:
         raise InputError("there is nothing to encode; at least one sample is needed")
@@ -176,6 +188,9 @@ def embed_images(encoder: Any, data: ImageSet, progress: Progress | None = None)
     torch.Size([10, 784])
     """
     encoder = load_embedding(encoder)
+    if isinstance(encoder, AdaptedEncoder):
+        below = embed_images(encoder.base, data, progress)
+        return torch.from_numpy(encoder.adapt(below.numpy()))
     if encoder.modality not in ("image", None):
         raise InputError(f"{encoder.name!r} is an encoder of {encoder.modality}s, not of images")
     images = data.images

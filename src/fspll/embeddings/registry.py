@@ -40,6 +40,10 @@ def load_network(
 
     path = Path(path).expanduser()
     found = load_checkpoint(path)
+    if "base" in found.metadata:
+        from fspll.embeddings.stored import restore_head
+
+        return restore_head(found, name or path.stem, device, str(path))
     return NetworkEncoder(
         found.network, found.input_spec, name or path.stem, device=device, metadata=found.metadata
     )

@@ -21,6 +21,7 @@ ARCHITECTURES: Registry[type[nn.Module]] = Registry(
         "resnet12": "fspll.embeddings.networks.resnet12:ResNet12",
         "conv4-classifier": "fspll.embeddings.networks.conv4:Conv4Classifier",
         "standardize": "fspll.embeddings.networks.standardize:Standardize",
+        "whitening": "fspll.embeddings.networks.whitening:Whitening",
     },
 )
 

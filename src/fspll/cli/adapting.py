@@ -1,0 +1,164 @@
+"""``fspll train --encoder``: adapt a frozen encoder to earlier tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from fspll._common.errors import InputError
+from fspll.cli.console import note, out
+
+if TYPE_CHECKING:
+    import torch
+
+    from fspll.embeddings.encoders.base import Encoder
+    from fspll.metalearning.head_tasks import Episode, HeadPlan
+
+# Options of `fspll train` that a head has as well, besides those that only a head has.
+_SHARED = {
+    *("folder", "dataset", "root", "regime", "r", "p", "n_way", "n_shot", "n_tasks", "seed"),
+    *("device", "restart"),
+}
+HEAD_ONLY = ("encoder", "images", "text", "features", "features_columns")
+
+
+def check_options(context: typer.Context, encoder: str | None) -> dict[str, Any]:
+    """Return the options that were given, by name; refuse those that are of no use."""
+    given = {
+        name: value
+        for name, value in context.params.items()
+        if (source := context.get_parameter_source(name)) is not None
+        and source.name not in ("DEFAULT", "DEFAULT_MAP")
+    }
+    for name in given:
+        option = f"--{name.replace('_', '-')}"
+        if encoder is None and name in HEAD_ONLY:
+            raise InputError(f"{option} is for adapting an encoder; name it with --encoder")
+        if encoder is not None and name not in (*_SHARED, *HEAD_ONLY):
+            raise InputError(
+                f"{option} does not go with --encoder: its head is computed in one step, not "
+                "trained in many"
+            )
+    return given
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """The earlier data: a data set or folder of images by class, or a file of candidate sets."""
+
+    dataset: str
+    root: Path | None = None
+    images: Path | None = None
+    text: str | None = None
+    features: Path | None = None
+    features_columns: str | None = None
+
+    def load(
+        self, encoder: str, plan: HeadPlan, device: str, context: typer.Context
+    ) -> tuple[Encoder | None, torch.Tensor, list[list[Episode]], str]:
+        """Return the encoder, the features, the tasks and the name of the data."""
+        path = Path(self.dataset).expanduser()
+        if path.is_file():
+            return self._load_table(path, encoder, plan, device)
+        for name in ("images", "text", "features", "features_columns"):
+            if getattr(self, name) is not None:
+                raise InputError(
+                    f"--{name.replace('_', '-')} is for a file of labels, but --dataset "
+                    f"{self.dataset} is not a file"
+                )
+        return self._load_classes(encoder, plan, device, context)
+
+    def _load_classes(
+        self, encoder: str, plan: HeadPlan, device: str, context: typer.Context
+    ) -> tuple[Encoder, torch.Tensor, list[list[Episode]], str]:
+        from fspll._common.progress import show_progress
+        from fspll.datasets.registry import load_images
+        from fspll.embeddings.features import embed_images
+        from fspll.embeddings.registry import load_embedding
+        from fspll.metalearning.head_tasks import check_classes, tasks_of_classes
+
+        if encoder == "features":
+            raise InputError("--encoder features needs a file of labels with vectors as --dataset")
+        base = load_embedding(encoder, device)
+        data = load_images(self.dataset, "train", root=self.root)
+        if data.note:
+            note(f"learning from {data.note}", context)
+        families = data.class_families()
+        check_classes(data.labels, plan, data.class_names, families)
+        with show_progress("encoding") as progress:
+            features = embed_images(base, data, progress)
+        groups = tasks_of_classes(features, data.labels, plan, data.class_names, families)
+        return base, features, groups, data.name
+
+    def _load_table(
+        self, path: Path, encoder: str, plan: HeadPlan, device: str
+    ) -> tuple[Encoder | None, torch.Tensor, list[list[Episode]], str]:
+        import torch
+
+        from fspll._common.progress import show_progress
+        from fspll.annotations.reading import read_annotations
+        from fspll.labeling.samples import locate, prepare
+        from fspll.metalearning.head_tasks import tasks_of_sets
+
+        if plan.precise:
+            raise InputError(
+                "--regime precise reads true labels, but a file holds candidate sets; leave it out"
+            )
+        read = read_annotations(
+            path,
+            text=self.text,
+            features=self.features,
+            features_columns=self.features_columns,
+        )
+        out.print(read.summary, soft_wrap=True, markup=False)
+        found = locate(read, encoder, self.images, standardize=False, device=device)
+        with show_progress("encoding") as progress:
+            made = prepare(read, found, skip_bad=False, cache=True, progress=progress)
+        features = torch.from_numpy(made.features).float()
+        return made.encoder, features, tasks_of_sets(features, read.candidates, plan), path.name
+
+
+def adapt(
+    context: typer.Context,
+    given: dict[str, Any],
+    earlier: Earlier,
+    encoder: str,
+    folder: Path,
+    r: tuple[int, ...],
+    *,
+    device: str,
+    restart: bool,
+) -> None:
+    """Fit the head, and say what it was chosen by and how to use it."""
+    from fspll._common.devices import choose_device
+    from fspll._common.progress import show_progress
+    from fspll.metalearning import REGIMES
+    from fspll.metalearning.adapting import adapt_encoder, check_target
+    from fspll.metalearning.head_tasks import HeadPlan
+
+    names = ("p", "n_way", "n_shot", "n_tasks", "seed")
+    settings = {name: given[name] for name in names if name in given}
+    if "regime" in given:
+        REGIMES.get(given["regime"])
+        settings["regime"] = REGIMES.find(given["regime"])
+    plan = HeadPlan(r=r, **settings)
+    check_target(folder, restart=restart)
+    choose_device(device)
+    base, features, groups, data = earlier.load(encoder, plan, device, context)
+    with show_progress("adapting") as progress:
+        adapted = adapt_encoder(
+            base, features, groups, plan, folder, data=data, restart=restart, progress=progress
+        )
+    head = adapted.head
+    before, after = (f"{one.inside:.1%}" for one in (head.unadapted, head.held_out))
+    sentence = (
+        f"on held-out classes, the likeliest class of a sample that was left out is among its "
+        f"candidates in {after} of cases (as the encoder is: {before})"
+    )
+    if head.changes_nothing:
+        sentence = "no head was better on held-out classes than the encoder as it is"
+    out.print(sentence, soft_wrap=True)
+    out.print(f"adapted encoder: {adapted.model}", soft_wrap=True, markup=False)
