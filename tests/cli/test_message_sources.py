@@ -55,6 +55,7 @@ LIBRARY_ONLY = {
     "embeddings/networks/conv4.py": {"in_channels", "n_way"},
     "embeddings/networks/resnet12.py": {"in_channels"},
     "embeddings/networks/standardize.py": {"n_features"},
+    "embeddings/networks/whitening.py": {"unit_length"},
     "labeling/inputs.py": {"read_annotations"},
     "labeling/pipeline.py": {"read_answers"},
     "rectifiers/adaptive.py": {"class_balance", "held_out"},
