@@ -29,7 +29,7 @@ def app(
     try:
         from fspll.app.running import serve
     except ImportError as error:
-        if error.name and error.name.partition(".")[0] in ("starlette", "uvicorn", "multipart"):
+        if error.name and error.name.partition(".")[0] in ("starlette", "uvicorn"):
             raise MissingPackageError(error.name, "app", "fspll app") from None
         raise
 
