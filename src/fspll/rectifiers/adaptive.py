@@ -27,7 +27,7 @@ from torch import Tensor
 from fspll._common.arguments import check_count, is_flag
 from fspll._common.errors import InputError
 from fspll.candidates.observed import Observed
-from fspll.rectifiers.adaptive_model import few_samples_model, joined, restore_adaptive, task_of
+from fspll.rectifiers.adaptive_model import few_samples_model, restore_adaptive, task_of, with_tasks
 from fspll.rectifiers.base import Fitted, Rectifier, StoredState, check_neighbors, to_tensor
 from fspll.rectifiers.checked_fit import CheckedFit, fit_checked
 from fspll.rectifiers.class_model import ClassModel, ManyClassModel, restore_class_model
@@ -111,13 +111,13 @@ class AdaptiveRule(Rectifier):
         if not asked:
             return model
         e = embeddings.reshape(-1, *embeddings.shape[-2:])
-        parts = [task_of(model, shape, task) for task in range(len(flat))]
+        found = {}
         for task in asked:
             of_task = None if votes is None else votes.reshape(flat.shape)[task]
             labels = set_models(flat[task], of_task)
             part = task_of(means, shape, task)
-            parts[task] = self._fit_checked(e[task], flat[task], labels, part, of_task).model
-        return joined(parts, shape)
+            found[task] = self._fit_checked(e[task], flat[task], labels, part, of_task).model
+        return with_tasks(model, shape, found)
 
     def _asks(self, mask: Tensor, observed: Observed) -> np.ndarray:
         """Tell of which tasks (B, n, l) samples are held out, (B,)."""

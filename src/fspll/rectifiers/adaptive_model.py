@@ -5,6 +5,7 @@ Shapes: B tasks, n samples, l classes, m features, q queries; ``...`` for leadin
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -155,21 +156,26 @@ def task_of(model: Any, shape: torch.Size, task: int) -> Any:
     return replace(model, **{name: pick(value) for name, value in vars(model).items()})
 
 
-def joined(parts: list[AdaptiveModel], shape: torch.Size) -> AdaptiveModel:
-    """Return fitted tasks as one batch of leading dimensions ``shape``."""
+def with_tasks(
+    model: AdaptiveModel, shape: torch.Size, found: dict[int, AdaptiveModel]
+) -> AdaptiveModel:
+    """Return a fitted batch of leading dimensions ``shape`` with some tasks fitted otherwise."""
 
-    def join(values: list[Any]) -> Any:
-        if isinstance(values[0], Tensor):
-            stacked = torch.stack([value.to(values[0]) for value in values])
-            return stacked.reshape(*shape, *stacked.shape[1:])
-        if isinstance(values[0], ClassModel):
-            return ClassModel(
-                **{name: join([getattr(one, name) for one in values]) for name in vars(values[0])}
-            )
-        return values[0] if all(value == values[0] for value in values) else None
+    def put(value: Any, others: list[Any]) -> Any:
+        if isinstance(value, Tensor):
+            flat = value.reshape(-1, *value.shape[len(shape) :]).clone()
+            for task, other in zip(found, others, strict=True):
+                flat[task] = other
+            return flat.reshape(value.shape)
+        if isinstance(value, ClassModel):
+            return ClassModel(**entries(value, others, vars(value)))
+        return value if all(other == value for other in others) else None
 
-    names = set(vars(parts[0])) - {"check", "doubt", "posterior"}  # which belong to one task
-    return AdaptiveModel(**{name: join([getattr(one, name) for one in parts]) for name in names})
+    def entries(value: Any, others: list[Any], names: Iterable[str]) -> dict[str, Any]:
+        return {n: put(getattr(value, n), [getattr(one, n) for one in others]) for n in names}
+
+    names = set(vars(model)) - {"check", "doubt", "posterior"}  # which belong to one task
+    return AdaptiveModel(**entries(model, list(found.values()), names))
 
 
 def restore_adaptive(stored: StoredState, means: Any) -> AdaptiveModel:
