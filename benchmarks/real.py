@@ -3,8 +3,8 @@
     python benchmarks/real.py PART [--seeds 5] [--photos FOLDER] [--again METHOD]
     python benchmarks/real.py table
 
-Parts: partial-label, folds, unequal, missing, small, people, wrong, cost. Lost and MSRCv2 are
-looked for as lost.mat and MSRCv2.mat in $FSPLL_DATA/pll, the crowd of LabelMe in
+Parts: partial-label, folds, unequal, missing, small, people, audit, writers, wrong, cost. Lost
+and MSRCv2 are looked for as lost.mat and MSRCv2.mat in $FSPLL_DATA/pll, the crowd of LabelMe in
 $FSPLL_DATA/labelme (labels.csv, truth.csv, images.zip), photos in miniImageNet's layout in the
 folder given by --photos; without it what needs photos is left out. Photos need the extra "photos".
 
@@ -33,7 +33,7 @@ PAGE = PATH.parents[1] / "docs" / "real.md"
 FIGURES = {
     *("test", "labels", "claimed", "claimed_test", "error", "seconds", "separates", "busy"),
     *("inside", "outside", "claimed_outside", "doubt", "hits", "chance", "gain", "gain_error"),
-    *("sure", "sure_right"),
+    *("sure", "sure_right", "audited", "low", "high", "labels_after", "claimed_after"),
 }
 Row = dict[str, Any]
 

@@ -11,13 +11,14 @@ import os
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from PIL import Image
 from sklearn.datasets import load_digits, load_iris, load_wine
 
 from fspll import FsPLLClassifier
@@ -28,7 +29,7 @@ from fspll.candidates.corruption import corrupt_mask
 from fspll.datasets import DATASETS, load_mini_imagenet
 from fspll.embeddings import embed_images
 from fspll.experiments.statistics import calibration_error
-from fspll.labeling import label
+from fspll.labeling import draw_audit, label
 from fspll.rectifiers.adaptive import AdaptiveRule
 
 Figures = dict[str, Any]
@@ -285,9 +286,7 @@ def on_labelme(method: str, encoder: str = "photos") -> Figures:
     start = time.perf_counter()
     found = label(said, encoder=encoder, images=_labelme_pictures(), **how)
     seconds = time.perf_counter() - start
-    with (folder / "truth.csv").open(newline="") as file:
-        known = {row["image"]: row["label"] for row in csv.DictReader(file)}
-    truth = np.array([known[name] for name in found.names])
+    truth = _labelme_truth(found.names)
     right, confidence = found.labels == truth, np.asarray(found.confidence)
     column = {name: place for place, name in enumerate(found.classes.tolist())}
     at = np.array([column[name] for name in truth.tolist()])
@@ -306,6 +305,12 @@ def on_labelme(method: str, encoder: str = "photos") -> Figures:
     return figures
 
 
+def _labelme_truth(names: Sequence[str]) -> np.ndarray:
+    with (data_dir() / "labelme" / "truth.csv").open(newline="") as file:
+        known = {row["image"]: row["label"] for row in csv.DictReader(file)}
+    return np.array([known[name] for name in names])
+
+
 @cache
 def _labelme_pictures() -> Path:
     """Unpack the pictures; features are found again by their content."""
@@ -313,6 +318,76 @@ def _labelme_pictures() -> Path:
     with zipfile.ZipFile(data_dir() / "labelme" / "images.zip") as archive:
         archive.extractall(folder)
     return Path(folder)
+
+
+def audit(options: argparse.Namespace) -> Jobs:
+    """Check 30 labels of LabelMe drawn at random, 20 times; label again after some of them."""
+    del options
+    for seed in range(20):
+        yield (
+            {"data": "LabelMe", "seed": seed, "method": DEFAULT},
+            lambda seed=seed: _audited(seed, again=seed < 6),
+        )
+
+
+def _audited(seed: int, *, again: bool) -> Figures:
+    """Return what an audit says of the share of right labels, and what is claimed after it."""
+    said, found, truth = _labelme_labeling()
+    drawn = draw_audit(found, 30, seed=seed)
+    assert drawn is not None
+    known = dict(zip(found.names, truth.tolist(), strict=True))
+    checked = drawn.answered({name: known[name] for name in drawn.samples})
+    low, high = checked.interval
+    figures: Figures = {
+        "labels": float(np.mean(found.labels == truth)),
+        "audited": checked.share,
+        "low": low,
+        "high": high,
+    }
+    if again:
+        after = label(said, encoder="photos", images=_labelme_pictures(), audited=checked)
+        figures["labels_after"] = float(np.mean(after.labels == truth))
+        figures["claimed_after"] = float(np.mean(after.confidence))
+    return figures
+
+
+@cache
+def _labelme_labeling() -> tuple[Any, Any, np.ndarray]:
+    said = read_annotations(data_dir() / "labelme" / "labels.csv")
+    found = label(said, encoder="photos", images=_labelme_pictures())
+    return said, found, _labelme_truth(found.names)
+
+
+# -------------------------------------------------------------------- other writers
+
+
+def writers(options: argparse.Namespace) -> Jobs:
+    """Predict all other digits with the model of docs/examples/characters.md, of a few writers."""
+    for seed in range(options.seeds):
+        where = {"data": "digits", "seed": seed, "method": CHECKED}
+        yield where, lambda seed=seed: _other_writers(seed)
+
+
+def _other_writers(seed: int) -> Figures:
+    digits = load_digits()
+    pictures = [
+        Image.fromarray((one * 15).astype(np.uint8)).resize((28, 28), Image.Resampling.BICUBIC)
+        for one in digits.images
+    ]
+    rng = np.random.default_rng(seed)
+    train = np.concatenate([np.flatnonzero(digits.target == digit)[:20] for digit in range(10)])
+    new = np.setdiff1d(np.arange(len(pictures)), train)
+    truth = digits.target[train]
+    mask = corrupt_mask(truth, 10, 1.0, 2, rng)
+    model = FsPLLClassifier(embedding="omniglot-conv4", rectifier=OURS[CHECKED])
+    model.fit([pictures[row] for row in train], mask)
+    probability = model.predict_proba([pictures[row] for row in new])
+    return {
+        "labels": float(np.mean(model.labels_ == truth)),
+        "claimed": float(np.asarray(model.confidence_).max(axis=1).mean()),
+        "test": float(np.mean(probability.argmax(axis=1) == digits.target[new])),
+        "claimed_test": float(probability.max(axis=1).mean()),
+    }
 
 
 # -------------------------------------------------------------------- features that tell nothing
@@ -391,6 +466,8 @@ PARTS: dict[str, Callable[[argparse.Namespace], Jobs]] = {
     "missing": missing,
     "small": small,
     "people": people,
+    "audit": audit,
+    "writers": writers,
     "wrong": wrong,
     "cost": cost,
 }

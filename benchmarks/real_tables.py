@@ -288,6 +288,31 @@ def people(rows: list[Row]) -> str:
     )
 
 
+def audit(rows: list[Row]) -> str:
+    """How well a person's answers for a few labels tell the share that is right."""
+    off = np.array([row["audited"] - row["labels"] for row in rows])
+    held = sum(row["low"] <= row["labels"] <= row["high"] for row in rows)
+    again = [row for row in rows if "labels_after" in row]
+    return (
+        f"{_seeds(rows)} of 30 labels. Right: {share(mean(rows, 'labels'))}; audited less right: "
+        f"{signed(off.mean())} on average, standard deviation {share(off.std(ddof=1))}; the 95% "
+        f"interval holds the truth {held} times. Labeled again after the first {len(again)} "
+        f"audits: claimed {share(mean(again, 'claimed_after'))}, right "
+        f"{share(mean(again, 'labels_after'))}.\n"
+    )
+
+
+def writers(rows: list[Row]) -> str:
+    """Labels and new samples, right and claimed."""
+    names = ("labels", "claimed", "test", "claimed_test")
+    numbers = [share(mean(rows, name)) for name in names]
+    numbers.insert(2, excess(rows))
+    numbers.append(excess(rows, "claimed_test", "test"))
+    head = ["labels right", "claimed", "claimed − right"]
+    head += ["new samples right", "claimed", "claimed − right"]
+    return f"{_seeds(rows)}.\n\n" + grid(head, [numbers], 0)
+
+
 def wrong(rows: list[Row]) -> str:
     """Features that tell nothing, and good ones."""
     lines = []
@@ -334,6 +359,8 @@ SECTIONS: dict[str, tuple[str, Callable[[list[Row]], str]]] = {
     "missing": ("Sets that lack the truth", missing),
     "small": ("Small tables, and photos", small),
     "people": ("People", people),
+    "audit": ("Audits of LabelMe", audit),
+    "writers": ("Other writers", writers),
     "wrong": ("Features that tell nothing", wrong),
     "cost": ("Cost", cost),
 }
