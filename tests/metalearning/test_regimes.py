@@ -40,6 +40,7 @@ SHOWN = {  # what each regime may see, written down again
     "all-candidates": {"candidates", "query_candidates"},
     "maml": {"candidates", "query_candidates"},
     "maml+": {"support_labels", "query_labels"},
+    "maml-total": {"candidates", "query_candidates"},
 }
 WITH_PROTOTYPES = [name for name in REGIMES if REGIMES.get(name).learner is PrototypeLearner]
 

@@ -33,6 +33,7 @@ REGIMES: Registry[Regime] = Registry(
         "all-candidates": f"{_REGIMES}:ALL_CANDIDATES",
         "maml": f"{_REGIMES}:MAML",
         "maml+": f"{_REGIMES}:MAML_PLUS",
+        "maml-total": f"{_REGIMES}:MAML_TOTAL",
     },
     expected="a Regime",
     accepts=lambda thing: isinstance(thing, import_module(_REGIMES).Regime),

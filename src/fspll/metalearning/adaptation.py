@@ -63,22 +63,34 @@ def adapt(
     return adapted
 
 
-def weights_for(network: Conv4Classifier, n_way: int) -> dict[str, Tensor]:
-    """Return the weights with a head for ``n_way`` classes.
+def with_head(weights: Weights, n_way: int) -> dict[str, Tensor]:
+    """Return the weights with a head of ``n_way`` rows, through which gradients pass.
 
     Classes come in random order, so any rows of the head serve as well as any others; for more
     classes than the head has, the mean row is repeated.
     """
-    weights = {name: tensor.detach().clone() for name, tensor in network.named_parameters()}
+    adapted = dict(weights)
     for name in ("head.weight", "head.bias"):
-        rows = weights[name]
+        rows = adapted[name]
         extra = rows.mean(dim=0, keepdim=True).expand(max(0, n_way - len(rows)), *rows.shape[1:])
-        weights[name] = torch.cat([rows[:n_way], extra])
-    return {name: tensor.requires_grad_() for name, tensor in weights.items()}
+        adapted[name] = torch.cat([rows[:n_way], extra])
+    return adapted
+
+
+def weights_for(network: Conv4Classifier, n_way: int) -> dict[str, Tensor]:
+    """Return a copy of the weights to adapt to a task of ``n_way`` classes."""
+    weights = {name: tensor.detach().clone() for name, tensor in network.named_parameters()}
+    return {name: one.requires_grad_() for name, one in with_head(weights, n_way).items()}
 
 
 def solve_task(
-    network: nn.Module, images: Tensor, candidates: Tensor, *, steps: int, rate: float
+    network: nn.Module,
+    images: Tensor,
+    candidates: Tensor,
+    *,
+    steps: int,
+    rate: float,
+    objective: Objective = average_over_candidates,
 ) -> tuple[Tensor, Tensor]:
     """Adapt to a meta-test task and classify.
 
@@ -88,7 +100,7 @@ def solve_task(
     images : Tensor of shape (n + q, C, S, S)
         Support first.
     candidates : bool Tensor of shape (n, l)
-    steps, rate : int, float
+    steps, rate, objective : int, float, callable
         Of the adaptation.
 
     Returns
@@ -103,7 +115,13 @@ def solve_task(
     n, n_way = candidates.shape
     support, query = images[:n], images[n:]
     weights = adapt(
-        network, weights_for(network, n_way), support, candidates, steps=steps, rate=rate
+        network,
+        weights_for(network, n_way),
+        support,
+        candidates,
+        steps=steps,
+        rate=rate,
+        objective=objective,
     )
     with torch.no_grad():
         known = functional_call(network, weights, (support,))

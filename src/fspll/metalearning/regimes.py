@@ -196,6 +196,14 @@ MAML = Regime(
     objectives.average_over_candidates,
     learner=MAMLLearner,
     about="MAML on candidate sets: its losses are averaged over the candidates",
+    revision="2",
+)
+MAML_TOTAL = Regime(
+    "candidates",
+    "candidates",
+    objectives.total_candidate_probability,
+    learner=MAMLLearner,
+    about="MAML on candidate sets, by the candidates' total probability",
 )
 MAML_PLUS = Regime(
     "precise",
@@ -203,4 +211,5 @@ MAML_PLUS = Regime(
     objectives.average_over_candidates,
     learner=MAMLLearner,
     about="MAML with true labels in meta-training",
+    revision="2",
 )
