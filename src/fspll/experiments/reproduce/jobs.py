@@ -19,14 +19,18 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
+from fspll._common.errors import DataError
 from fspll.datasets.base import DataSet, ImageSet
 from fspll.datasets.registry import DATASETS, load_images
+from fspll.embeddings.checkpoints import read_metadata
 from fspll.experiments.methods import FORWARD_SECONDS, STEP_SECONDS, Method
 from fspll.metalearning import REGIMES
 from fspll.metalearning.plan import TrainingPlan
 from fspll.tasks import TaskSettings
 
 _PROTOCOL = "1"  # revision of how tasks are drawn and scored, which every figure depends on
+# Settings of a plan that decide nothing unless a network is adapted to tasks.
+_ONLY_MAML = ("inner_steps", "inner_rate", "first_order")
 _UNTRAINED = "1"  # revision of how a network without training is made
 
 
@@ -100,12 +104,13 @@ class NetworkJob:
     @property
     def settings(self) -> dict[str, Any]:
         """All that decides the weights."""
-        return {
-            "data": self.source.digest("train"),
-            "plan": None if self.plan is None else self.plan.to_dict(),
-            "revision": _UNTRAINED if self.plan is None else REGIMES.get(self.plan.regime).revision,
-            "seed": self.seed,
-        }
+        data = {"data": self.source.digest("train"), "seed": self.seed}
+        if self.plan is None:
+            return {**data, "plan": None, "revision": _UNTRAINED}
+        plan, regime = self.plan.to_dict(), REGIMES.get(self.plan.regime)
+        if not regime.learner.adapts:
+            plan = {name: plan[name] for name in plan if name not in _ONLY_MAML}
+        return {**data, "plan": plan, "revision": regime.revision}
 
     @property
     def key(self) -> str:
@@ -120,8 +125,32 @@ class NetworkJob:
         return f"{self.plan.regime}-r{self.plan.r[0]}"
 
     def folder(self, out: Path) -> Path:
-        """Return where the network is kept."""
+        """Return where the network is trained: its state and its log, for going on."""
         return out / "networks" / self.key
+
+    def file(self, out: Path) -> Path:
+        """Return where the finished network is kept."""
+        return out / "networks" / f"{self.key}.safetensors"
+
+    def is_ready(self, out: Path) -> bool:
+        """Tell whether the network is there, or needs no training.
+
+        Raises
+        ------
+        CheckpointError, DataError
+            When the file is damaged, or holds the network of another plan.
+        """
+        path = self.file(out)
+        if self.plan is None or not path.exists():
+            return self.plan is None
+        plan = read_metadata(path).get("training", {}).get("plan", {})
+        wanted = self.settings["plan"]
+        if {name: plan.get(name) for name in wanted} != wanted:
+            raise DataError(
+                f"{path} holds another network than its name says; move it away, and run again "
+                "to train the right one"
+            )
+        return True
 
     @property
     def training_seconds(self) -> float:

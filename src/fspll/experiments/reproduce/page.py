@@ -19,7 +19,6 @@ from fspll.experiments.reproduce.figure_style import Picture, file_bytes, requir
 from fspll.experiments.reproduce.figures import draw
 from fspll.experiments.reproduce.findings import features_note, findings, headline
 from fspll.experiments.reproduce.results import Outcome
-from fspll.experiments.reproduce.store import RESULTS
 from fspll.experiments.reproduce.tables import Entry, Table, p_value, share, signed
 
 _TITLES = {
@@ -30,16 +29,21 @@ _TITLES = {
 }
 _WIDE = 9.0  # inches
 PAGE = "index.html"
+_TITLE = "Few-Shot Partial-Label Learning, reproduced"
+_OPENING = 1 << 14  # characters in which the title stands
 
 
 def check_folder(folder: Path) -> None:
     """Refuse a folder whose page is not that of a reproduction: it would be overwritten."""
     page = folder / PAGE
-    if page.exists() and not (folder / RESULTS).exists():
-        raise InputError(
-            f"{page} is there without the {RESULTS} of a reproduction, and would be overwritten; "
-            f"choose another folder"
-        )
+    if page.exists():
+        with page.open(encoding="utf-8", errors="replace") as file:
+            ours = f"<title>{_TITLE}</title>" in file.read(_OPENING)
+        if not ours:
+            raise InputError(
+                f"{page} is not the page of a reproduction, and would be overwritten; choose "
+                "another folder"
+            )
 
 
 def write_reproduction(outcomes: Sequence[Outcome], folder: Path) -> list[Path]:
@@ -70,7 +74,7 @@ def write_reproduction(outcomes: Sequence[Outcome], folder: Path) -> list[Path]:
     page = render(
         __package__,
         "page.html.j2",
-        title="Few-Shot Partial-Label Learning, reproduced",
+        title=_TITLE,
         contents=[(section["anchor"], section["title"]) for section in sections],
         version=__version__,
         sections=sections,

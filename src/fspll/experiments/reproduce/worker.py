@@ -14,15 +14,19 @@ import numpy as np
 import torch
 
 from fspll._common.devices import keep_freed_memory
+from fspll._common.files import write_beside
 from fspll.embeddings.encoders.network import NetworkEncoder, untrained_encoder
 from fspll.embeddings.inputs import InputSpec
 from fspll.embeddings.registry import load_network
 from fspll.experiments.methods import Samples
 from fspll.experiments.reproduce.jobs import NetworkJob, ScoreJob
 from fspll.experiments.reproduce.store import Figures
+from fspll.metalearning.log import Report
 from fspll.metalearning.trainer import MODEL, train
 from fspll.tasks import TaskSource
 
+_SAVE_EVERY = 50  # steps
+_SECONDS = "seconds.txt"
 _FOR_STATISTICS = 512  # pictures that set an untrained network's batch statistics
 
 
@@ -32,15 +36,71 @@ def one_thread() -> None:
     keep_freed_memory()
 
 
-def train_network(job: NetworkJob, out: Path, device: str) -> float:
-    """Meta-train a network, or go on where it was stopped; return the seconds this took."""
+def train_network(
+    job: NetworkJob, out: Path, device: str, until: float | None = None
+) -> float | None:
+    """Meta-train a network, or go on where it was stopped.
+
+    Parameters
+    ----------
+    job : NetworkJob
+    out : path
+        Of the grid.
+    device : str
+    until : float, optional
+        Stop when ``time.time()`` is past this, and keep what is trained so far.
+
+    Returns
+    -------
+    float or None
+        Seconds of processor time that the training took, over all its runs; None when it was
+        stopped because of the time.
+    """
     one_thread()
-    start = time.perf_counter()
-    if job.plan is not None:
-        trained = train(job.source.load("train"), job.plan, job.folder(out), device=device)
+    folder = job.folder(out)
+    timer = _Timer(folder / _SECONDS)
+    # An earlier version left it there.
+    if job.plan is not None and not (folder / MODEL).exists():
+        trained = train(
+            job.source.load("train"),
+            job.plan,
+            folder,
+            device=device,
+            save_every=_SAVE_EVERY,
+            observers=(timer.observe,),
+            stop=None if until is None else lambda: time.time() > until,
+        )
+        timer.write()
         if not trained.finished:
+            if until is not None and time.time() > until:
+                return None
             raise KeyboardInterrupt  # asked to stop: what is trained so far is kept
-    return time.perf_counter() - start
+    (folder / MODEL).replace(job.file(out))
+    return timer.seconds
+
+
+class _Timer:
+    """Adds up the processor time of a training over the runs that it is spread over."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.start = path, time.process_time()
+        try:
+            self.before = float(path.read_text())
+        except (OSError, ValueError):
+            self.before = 0.0
+
+    @property
+    def seconds(self) -> float:
+        return round(self.before + time.process_time() - self.start, 3)
+
+    def observe(self, report: Report) -> None:
+        """Write the time down as often as the state: a killed run loses both."""
+        if report.step % _SAVE_EVERY == 0:
+            self.write()
+
+    def write(self) -> None:
+        with write_beside(self.path) as beside:
+            beside.write_text(f"{self.seconds}\n")
 
 
 def embed_network(job: NetworkJob, out: Path) -> float:
@@ -59,7 +119,7 @@ def solve_tasks(job: ScoreJob, numbers: list[int], out: Path) -> Figures:
     samples = Samples(data) if job.network is None else _samples(job.network, out)
     start = time.process_time()
     scores = job.method.score(samples, tasks)
-    each = (time.process_time() - start) / max(len(numbers), 1)
+    each = round((time.process_time() - start) / max(len(numbers), 1), 6)
     return Figures(
         np.array(numbers),
         scores.query_accuracy,
@@ -81,4 +141,4 @@ def _encoder(job: NetworkJob, out: Path) -> NetworkEncoder:
         rows = np.linspace(0, len(images) - 1, _FOR_STATISTICS).astype(int)
         shape = {"in_channels": spec.channels, "size": spec.size}
         return untrained_encoder("conv4", images[rows], spec, seed=job.seed, **shape)
-    return load_network(job.folder(out) / MODEL)
+    return load_network(job.file(out))
