@@ -52,7 +52,7 @@ def reproduce(
     from fspll.cli.progress import GridBar
     from fspll.experiments.reproduce.collecting import collect
     from fspll.experiments.reproduce.figure_style import require_matplotlib
-    from fspll.experiments.reproduce.grid import EXPERIMENTS, grid
+    from fspll.experiments.reproduce.grid import EXPERIMENTS, grid, missing_encoder
     from fspll.experiments.reproduce.page import check_folder, write_reproduction
     from fspll.experiments.reproduce.profiles import find_profile
     from fspll.experiments.reproduce.run import Workers, run, what_is_left
@@ -83,6 +83,9 @@ def reproduce(
         )
         for name in names
     }
+    for name in names:
+        if reason := missing_encoder(name, chosen, sources[name]):
+            note(f"without the rows on features of a photo encoder: {reason}", context)
     workers = Workers(jobs or os.cpu_count() or 1, scheduler, device)
     if not only_page:
         for name in names:

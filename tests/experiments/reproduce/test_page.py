@@ -141,7 +141,7 @@ def test_nothing_at_all(tmp_path):
 def test_findings_are_computed():
     outcome = fake_omniglot(CONDITIONS)
     found = " ".join(findings(outcome))
-    assert "fspll default, our own method, is above every other row in 2 of 2 settings." in found
+    assert "fspll default, our own method, is above every other one in 2 of 2 settings." in found
     assert "1 printed figure stands above the ceiling" in found
     assert "2 of the paper's 24 settings were run." in found
     assert ("2 of 2", "settings with FsPLL above PN") in headline(outcome)

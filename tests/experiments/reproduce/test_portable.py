@@ -67,7 +67,7 @@ def test_a_clone_computes_nothing_again(asked, computed, source, profile, tmp_pa
     out = tmp_path / "out"
     run(asked, out, HERE, experiment="mini-imagenet", profile="tiny")
     assert sorted(map(str, computed)) == sorted(
-        ["maml-r1", "pn-r1", *[str([0, 1, 2, 3, 4, 5, 6, 7])] * 3]
+        ["maml-r1-5way", "pn-r1", *[str([0, 1, 2, 3, 4, 5, 6, 7])] * 3]
     )
     computed.clear()
     copy = clone(out, tmp_path / "clone")
@@ -77,7 +77,7 @@ def test_a_clone_computes_nothing_again(asked, computed, source, profile, tmp_pa
     assert (copy / PORTABLE).read_bytes() == (out / PORTABLE).read_bytes()
     first, again = (collect("mini-imagenet", profile, source, asked, at) for at in (out, copy))
     assert again.about == first.about
-    assert again.about["networks"]["pn-r1"]["seconds"] > 0
+    assert again.about["networks"]["pn-r1"]["minutes"] > 0
     assert [run["workers"] for run in again.about["runs"]] == ["1 process"]
 
 
@@ -101,6 +101,26 @@ def test_what_is_only_in_the_file_needs_no_network(asked, computed, tmp_path):
     computed.clear()
     run(asked, copy, HERE)
     assert computed == []
+
+
+def test_a_head_is_a_job_like_a_network(computed, source, profile, tmp_path):
+    frozen = replace(profile, photo_encoder="omniglot-conv4", photo_tasks=2)
+    asked = [
+        cell for cell in grid("mini-imagenet", frozen, source, rows=["FsPLL"]) if cell.features
+    ]
+    run(asked, tmp_path / "out", HERE)
+    assert computed == ["omniglot-conv4-head-r1", [0, 1], [0, 1]]
+    assert asked[1].job.network.is_ready(tmp_path / "out")
+    outcome = collect("mini-imagenet", frozen, source, asked, tmp_path / "out")
+    assert outcome.missing == 0
+    made = outcome.about["networks"]
+    assert list(made) == ["omniglot-conv4-head-r1"]
+    assert made["omniglot-conv4-head-r1"]["tasks"] == 200
+    copy = clone(tmp_path / "out", tmp_path / "clone")
+    computed.clear()
+    more = [replace(cell, job=replace(cell.job, n_tasks=3)) for cell in asked]
+    run(more, copy, HERE)
+    assert computed == [[2], [2]]
 
 
 def test_the_network_of_another_plan_is_not_taken(asked, source, profile, tmp_path):

@@ -138,14 +138,30 @@ def _write_tables(outcome: Outcome, folder: Path, stem: str) -> list[Path]:
 def _plain_tables(
     outcome: Outcome,
 ) -> list[tuple[str, str, Sequence[str], Sequence[Sequence[str]]]]:
-    """Return title, short name, head and lines of the tables that compare with the paper."""
+    """Return title, short name, head and lines of tables of text: with the paper, networks."""
     gaps = comparisons.difference_lines(comparisons.differences(outcome))
     above = comparisons.exceedance_lines(comparisons.above_ceiling(outcome))
     found = [
         ("Ours minus the paper's", "differences", comparisons.DIFFERENCE_HEAD, gaps),
         ("Printed figures above the ceiling", "ceiling", comparisons.EXCEEDANCE_HEAD, above),
     ]
+    found.append(("Networks", "networks", _NETWORK_HEAD, _network_lines(outcome)))
     return [table for table in found if table[-1]]
+
+
+_NETWORK_HEAD = ("network", "steps", "tasks", "images", "minutes of one core")
+
+
+def _network_lines(outcome: Outcome) -> list[list[str]]:
+    """Return how much each network was trained, in the columns of ``_NETWORK_HEAD``."""
+    networks = outcome.about.get("networks", {})
+    if not isinstance(networks, dict):
+        return []
+    lines = []
+    for name, made in networks.items():
+        minutes = f"{made['minutes']:,.1f}" if "minutes" in made else tables.NOTHING
+        lines.append([name, *(f"{made[x]:,}" for x in ("steps", "tasks", "images")), minutes])
+    return lines
 
 
 def _write_figures(pictures: Sequence[Picture], folder: Path, stem: str) -> list[Path]:

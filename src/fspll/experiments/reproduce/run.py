@@ -1,9 +1,10 @@
 """Run a grid: what is missing and nothing else, on many processes or on a cluster.
 
-Three stages, each of independent pieces: networks are meta-trained, the meta-test images are
-embedded by each of them, tasks are solved in parts of a few dozen. Every finished piece is written
-down at once, so that a run killed at any moment goes on from there. A run with a time limit begins
-no piece after it, and a network under way is trained on by the next run.
+Stages, each of independent pieces: networks are meta-trained; heads are fitted to what a frozen
+encoder makes of images; the meta-test images are embedded by each of them; tasks are solved in
+parts of a few dozen. Every finished piece is written down at once, so that a run killed at any
+moment goes on from there. A run with a time limit begins no piece after it, and a network under way
+is trained on by the next run.
 """
 
 from __future__ import annotations
@@ -23,11 +24,17 @@ from fspll._common.errors import InputError, MissingPackageError
 from fspll._common.locks import lock_folder
 from fspll._common.processes import end_with
 from fspll._common.words import counted
-from fspll.experiments.reproduce.jobs import NetworkJob, ScoreJob
+from fspll.experiments.reproduce.jobs import EmbeddingJob, HeadJob, ScoreJob, Split
 from fspll.experiments.reproduce.portable import PORTABLE, open_results, write_portable
 from fspll.experiments.reproduce.results import Cell
 from fspll.experiments.reproduce.store import Figures, Run, Store, versions
-from fspll.experiments.reproduce.worker import embed_network, solve_tasks, train_network
+from fspll.experiments.reproduce.worker import (
+    embed_network,
+    encode_images,
+    solve_tasks,
+    train_network,
+)
+from fspll.metalearning.plan import TrainingPlan
 from fspll.metalearning.trainer import LOG
 
 PART = 25  # tasks solved together, at most: what a killed worker loses
@@ -123,8 +130,8 @@ def what_is_left(cells: Sequence[Cell], out: Path) -> Todo:
 class Todo:
     """What is missing: networks to train, networks whose features are needed, parts of jobs."""
 
-    networks: list[NetworkJob]
-    embeddings: list[NetworkJob]
+    networks: list[EmbeddingJob]
+    embeddings: list[EmbeddingJob]
     parts: list[tuple[ScoreJob, list[int]]]
 
     @classmethod
@@ -170,11 +177,11 @@ def _stages(
 ) -> Iterator[list[_Piece]]:
     """Yield what can be computed at the same time: networks, then features, then tasks."""
 
-    def trained(job: NetworkJob, seconds: float) -> None:
+    def trained(job: EmbeddingJob, seconds: float) -> None:
         store.add_network(job.key, job.settings, versions(), seconds)
         meter.trained(job)
 
-    def embedded(job: NetworkJob, seconds: float) -> None:
+    def embedded(job: EmbeddingJob, seconds: float) -> None:
         meter.add(f"embedded by {job.label}", job.embedding_seconds)
 
     def solved(job: ScoreJob, figures: Figures) -> None:
@@ -183,10 +190,21 @@ def _stages(
         what = f"{job.method.name}, {shape.n_way}-way {shape.n_shot}-shot, r = {shape.r}"
         meter.add(what, job.seconds(len(figures.tasks)))
 
+    def training(job: EmbeddingJob) -> _Piece:
+        return partial(train_network, job, out, device, until), partial(trained, job)
+
+    heads = [job for job in todo.networks if isinstance(job, HeadJob)]
+    # What several of the pieces after it read: were it one of them, others would do it again.
+    asked: list[tuple[HeadJob, Split]] = [(job.base, "train") for job in heads]
+    asked += [(job.base, "test") for job in todo.embeddings if isinstance(job, HeadJob)]
     yield [
-        (partial(train_network, job, out, device, until), partial(trained, job))
-        for job in todo.networks
+        *(training(job) for job in todo.networks if job not in heads),
+        *(
+            (partial(encode_images, base, split), lambda _: None)
+            for base, split in dict.fromkeys(asked)
+        ),
     ]
+    yield [training(job) for job in heads]
     yield [(partial(embed_network, job, out), partial(embedded, job)) for job in todo.embeddings]
     yield [
         (partial(solve_tasks, job, numbers, out), partial(solved, job))
@@ -297,7 +315,7 @@ class _Meter:
     def __exit__(self, *error: object) -> None:
         self.stopped.set()
 
-    def trained(self, job: NetworkJob) -> None:
+    def trained(self, job: EmbeddingJob) -> None:
         """Count a network that is ready."""
         self.training.pop(job.key, None)
         self.add(f"trained {job.label}", job.training_seconds)
@@ -320,6 +338,6 @@ class _Meter:
         for job in list(self.training.values()):
             with suppress(OSError), (job.folder(self.out) / LOG).open("rb") as lines:
                 steps = sum(1 for _ in lines)
-                total = job.plan.total_steps if job.plan else 1
+                total = job.plan.total_steps if isinstance(job.plan, TrainingPlan) else 1
                 cost += job.training_seconds * min(steps / total, 1.0)
         return cost

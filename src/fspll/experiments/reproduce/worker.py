@@ -15,13 +15,18 @@ import torch
 
 from fspll._common.devices import keep_freed_memory
 from fspll._common.files import write_beside
-from fspll.embeddings.encoders.network import NetworkEncoder, untrained_encoder
+from fspll.embeddings.encoders.base import Encoder
+from fspll.embeddings.encoders.network import untrained_encoder
+from fspll.embeddings.features import embed_images
 from fspll.embeddings.inputs import InputSpec
-from fspll.embeddings.registry import load_network
+from fspll.embeddings.registry import load_embedding, load_network
 from fspll.experiments.methods import Samples
-from fspll.experiments.reproduce.jobs import NetworkJob, ScoreJob
+from fspll.experiments.reproduce.jobs import EmbeddingJob, HeadJob, NetworkJob, ScoreJob, Split
 from fspll.experiments.reproduce.store import Figures
+from fspll.metalearning.adapting import adapt_encoder
+from fspll.metalearning.head_tasks import HeadPlan, tasks_of_classes
 from fspll.metalearning.log import Report
+from fspll.metalearning.plan import TrainingPlan
 from fspll.metalearning.trainer import MODEL, train
 from fspll.tasks import TaskSource
 
@@ -37,13 +42,13 @@ def one_thread() -> None:
 
 
 def train_network(
-    job: NetworkJob, out: Path, device: str, until: float | None = None
+    job: EmbeddingJob, out: Path, device: str, until: float | None = None
 ) -> float | None:
-    """Meta-train a network, or go on where it was stopped.
+    """Meta-train a network, or go on where it was stopped; or fit a head.
 
     Parameters
     ----------
-    job : NetworkJob
+    job : EmbeddingJob
     out : path
         Of the grid.
     device : str
@@ -59,8 +64,10 @@ def train_network(
     one_thread()
     folder = job.folder(out)
     timer = _Timer(folder / _SECONDS)
+    if isinstance(job, HeadJob) and job.plan is not None:
+        _fit_head(job, job.plan, folder)
     # An earlier version left it there.
-    if job.plan is not None and not (folder / MODEL).exists():
+    elif isinstance(job.plan, TrainingPlan) and not (folder / MODEL).exists():
         trained = train(
             job.source.load("train"),
             job.plan,
@@ -77,6 +84,14 @@ def train_network(
             raise KeyboardInterrupt  # asked to stop: what is trained so far is kept
     (folder / MODEL).replace(job.file(out))
     return timer.seconds
+
+
+def _fit_head(job: HeadJob, plan: HeadPlan, folder: Path) -> None:
+    """Adapt a frozen encoder to the meta-training classes, as ``fspll train --encoder`` does."""
+    base, data = load_embedding(job.encoder, "cpu"), job.source.load("train")
+    features = embed_images(base, data)
+    groups = tasks_of_classes(features, data.labels, plan, data.class_names, data.class_families())
+    adapt_encoder(base, features, groups, plan, folder, data=data.name, restart=True)
 
 
 class _Timer:
@@ -103,11 +118,19 @@ class _Timer:
             beside.write_text(f"{self.seconds}\n")
 
 
-def embed_network(job: NetworkJob, out: Path) -> float:
+def embed_network(job: EmbeddingJob, out: Path) -> float:
     """Embed the meta-test images once, for all the workers that will need them."""
     one_thread()
     start = time.perf_counter()
     _ = _samples(job, out).features
+    return time.perf_counter() - start
+
+
+def encode_images(job: HeadJob, split: Split) -> float:
+    """Encode images by a frozen encoder once, before several heads ask for them."""
+    one_thread()
+    start = time.perf_counter()
+    embed_images(load_embedding(job.encoder, "cpu"), job.source.load(split))
     return time.perf_counter() - start
 
 
@@ -129,13 +152,15 @@ def solve_tasks(job: ScoreJob, numbers: list[int], out: Path) -> Figures:
 
 
 @lru_cache(maxsize=32)
-def _samples(job: NetworkJob, out: Path) -> Samples:
+def _samples(job: EmbeddingJob, out: Path) -> Samples:
     return Samples(job.source.load("test"), _encoder(job, out))
 
 
 @lru_cache(maxsize=4)
-def _encoder(job: NetworkJob, out: Path) -> NetworkEncoder:
-    if job.plan is None:
+def _encoder(job: EmbeddingJob, out: Path) -> Encoder:
+    if isinstance(job, HeadJob) and job.plan is None:
+        return load_embedding(job.encoder, "cpu")
+    if isinstance(job, NetworkJob) and job.plan is None:
         images = job.source.load("train").images
         spec = InputSpec.of_images(images)
         rows = np.linspace(0, len(images) - 1, _FOR_STATISTICS).astype(int)
