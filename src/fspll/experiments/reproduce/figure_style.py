@@ -63,8 +63,10 @@ def look(row: Row) -> Look:
     if name == CEILING:
         return Look(color, "", (0, (5, 3)), 1.3)
     dashed = (0, (4, 1.5))
+    if name == DEFAULT and features:  # apart from the same method on pixels
+        return Look("#B2182B", "*", dashed if features == PHOTO_FEATURES[0] else "-", 1.8)
     if name == DEFAULT:
-        return Look(color, "*", dashed if features == PHOTO_FEATURES[0] else "-", 1.8)
+        return Look(color, "*", "-", 1.8)
     if features in ("untrained", PHOTO_FEATURES[0]):
         return Look(color, "X", dashed, 1.2)
     if features:

@@ -240,7 +240,9 @@ def _shot_panels(outcome: Outcome, r: int, rows: Sequence[Row], name: str, words
         shots[-1], 1 / ways[0] - 0.015, "chance", fontsize=7, color=FAINT, va="top", ha="right"
     )
     legend = {label(row): shown[row] for row in rows if row in shown}
-    n_columns = min((len(legend) + 1) // 2, 5 if len(ways) > 1 else 3)
+    longest = 0.5 + 0.065 * max(map(len, legend))  # inches, with the mark before it
+    most = min(5, max(1, int(figure.get_figwidth() / longest)))
+    n_columns = min((len(legend) + 1) // 2, most)
     add_legend(figure, legend, "outside lower center", n_columns)
     add_title(figure, f"{outcome.dataset}, r = {r}")
     caption = (
