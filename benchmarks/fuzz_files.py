@@ -26,7 +26,7 @@ from fspll.embeddings import (
     prepare_images,
     save_checkpoint,
 )
-from fspll.experiments.reproduce.store import Figures, Store
+from fspll.experiments.reproduce.store import Figures, Run, Store
 from fspll.labeling.report.thumbnails import thumbnail
 from fspll.labeling.saving import load_model
 from fspll.rectifiers import FsPLLRule
@@ -283,7 +283,7 @@ def results() -> Reader:
                 "k", {"method": "PN"}, {"torch": "2"}, Figures(np.arange(3), ones, ones, ones)
             )
             store.add_network("n", {"plan": 1}, {"torch": "2"}, 2.5)
-            store.add_run("2026-01-01", "omniglot", "quick", "2", 3.0)
+            store.add_run(Run("2026-01-01", "omniglot", "quick", "2", 3.0))
         with sqlite3.connect(path) as plain:
             plain.execute("PRAGMA journal_mode=DELETE")
         plain.close()
@@ -299,7 +299,7 @@ def results() -> Reader:
             store.missing("k", 5)
             store.networks()
             store.versions(["k"])
-            store.runs("omniglot", "quick")
+            store.runs()
 
     return Reader(
         [Sample((content,))], read, (b"NOT NULL", b"TEXT", b"key", b"{}", b'"', b"WITHOUT")

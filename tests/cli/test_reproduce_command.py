@@ -43,7 +43,8 @@ def test_a_second_run_computes_nothing_and_writes_the_same_tables(reproduce):
     code, _, _, out = reproduce("--rows", "PN,ceiling")
     assert code == 0
     first = {path.name: path.read_bytes() for path in out.glob("**/*.csv")}
-    networks = {path: path.stat().st_mtime_ns for path in out.glob("networks/*/model.safetensors")}
+    networks = {path: path.stat().st_mtime_ns for path in out.glob("networks/*.safetensors")}
+    assert len(networks) == 1
     code, told, _, _ = reproduce("--rows", "PN,ceiling", "--only-page")
     assert code == 0
     assert "2 cells" in told
@@ -56,6 +57,15 @@ def test_what_is_not_there_yet_is_counted_not_made_up(reproduce):
     code, told, _, _ = reproduce("--rows", "PN,ceiling", "--only-page")
     assert code == 0
     assert "1 cell, 1 cell missing" in told
+
+
+def test_a_run_in_pieces_says_what_is_left(reproduce):
+    code, told, complaints, out = reproduce("--rows", "PN,ceiling", "--minutes", "0")
+    assert (code, complaints) == (0, "")
+    assert "left: 1 network and 16 tasks; the same command goes on" in told
+    code, told, _, _ = reproduce("--rows", "PN,ceiling", "--minutes", "30")
+    assert (code, "left" in told) == (0, False)
+    assert (out / "results.jsonl").read_text().count('"job"') == 2
 
 
 @pytest.mark.parametrize(
@@ -88,7 +98,7 @@ def test_a_page_of_somebody_else_is_not_overwritten(reproduce, tmp_path):
     code, told, complaints, out = reproduce("--rows", "ceiling", out="site")
     assert (code, told) == (2, "")
     assert complaints == (
-        f"error: {out / 'index.html'} is there without the results.sqlite of a reproduction, and "
-        "would be overwritten; choose another folder"
+        f"error: {out / 'index.html'} is not the page of a reproduction, and would be "
+        "overwritten; choose another folder"
     )
     assert [path.read_text() for path in out.iterdir()] == ["my home page"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,9 @@ def reproduce(
     jobs: int = typer.Option(0, min=0, help="Processes of one thread each; 0 is one per core."),
     scheduler: str | None = typer.Option(None, help="A Dask scheduler, tcp://HOST:PORT."),
     device: str = typer.Option("auto", help="Where networks are trained: auto, cpu, cuda or mps."),
+    minutes: float | None = typer.Option(
+        None, min=0, help="Begin nothing more after so many minutes; the same command goes on."
+    ),
     only_page: bool = typer.Option(False, help="Write tables, figures and page again; run nothing"),
 ) -> None:
     """Reproduce the paper's experiments; stopped or killed, the same command goes on."""
@@ -46,13 +50,14 @@ def reproduce(
 
     from fspll.cli.options import numbers
     from fspll.cli.progress import GridBar
+    from fspll.experiments.reproduce.collecting import collect
     from fspll.experiments.reproduce.figure_style import require_matplotlib
-    from fspll.experiments.reproduce.grid import EXPERIMENTS, grid
+    from fspll.experiments.reproduce.grid import EXPERIMENTS, grid, missing_encoder
     from fspll.experiments.reproduce.page import check_folder, write_reproduction
     from fspll.experiments.reproduce.profiles import find_profile
-    from fspll.experiments.reproduce.run import Workers, run
-    from fspll.experiments.reproduce.store import collect
+    from fspll.experiments.reproduce.run import Workers, run, what_is_left
 
+    until = None if minutes is None else time.time() + 60 * minutes
     require_matplotlib()  # before hours of work, not after
     check_folder(folder)
     chosen = find_profile(profile)
@@ -78,12 +83,15 @@ def reproduce(
         )
         for name in names
     }
+    for name in names:
+        if reason := missing_encoder(name, chosen, sources[name]):
+            note(f"without the rows on features of a photo encoder: {reason}", context)
     workers = Workers(jobs or os.cpu_count() or 1, scheduler, device)
     if not only_page:
         for name in names:
             with GridBar(name) as bar:
                 record = {"experiment": name, "profile": profile}
-                run(grids[name], folder, workers, progress=bar.show, **record)
+                run(grids[name], folder, workers, until=until, progress=bar.show, **record)
     outcomes = [collect(name, chosen, sources[name], grids[name], folder) for name in names]
     written = write_reproduction(outcomes, folder)
     for outcome in outcomes:
@@ -94,6 +102,9 @@ def reproduce(
     page = next(path for path in written if path.suffix == ".html")
     files = counted(len(written), "file")
     out.print(f"{files} in {folder}; open {page}", soft_wrap=True, markup=False)
+    left = what_is_left([cell for cells in grids.values() for cell in cells], folder)
+    if left:
+        out.print(f"left: {left}; the same command goes on", soft_wrap=True, markup=False)
 
 
 def _source(

@@ -32,7 +32,9 @@ from fspll.embeddings.features import embed_images
 from fspll.embeddings.inputs import image_tensor
 from fspll.embeddings.networks.conv4 import Conv4Classifier
 from fspll.experiments.statistics import calibration_error
+from fspll.metalearning import REGIMES
 from fspll.metalearning.adaptation import solve_task
+from fspll.metalearning.objectives import average_over_candidates
 from fspll.rectifiers.base import Rectifier
 from fspll.rectifiers.evidence import EvidenceRule
 from fspll.rectifiers.paper import EqualWeights, FsPLLRule
@@ -255,27 +257,33 @@ class Baseline(Method):
 class Maml(Method):
     """A network that was meta-trained to be adapted, by some gradient steps on each task.
 
-    ``steps`` is how many; their rate is the one that the network was trained with.
+    ``steps`` is how many, ``rate_factor`` their rate in units of the one that the network was
+    trained with. The loss of a step is that of the network's regime.
     """
 
     name: str = "MAML"
     steps: int = 10
+    rate_factor: float = 1.0
 
     revision: ClassVar[str] = "1"
     adapts_network: ClassVar[bool] = True
 
     def identity(self) -> dict[str, Any]:
-        """Return the revision of the adaptation and its number of steps."""
-        return {"method": self.name, "revision": self.revision, "settings": {"steps": self.steps}}
+        """Return the revision of the adaptation, its number of steps and their rate."""
+        settings = {"steps": self.steps, "rate_factor": self.rate_factor}
+        return {"method": self.name, "revision": self.revision, "settings": settings}
 
     def score(self, samples: Samples, tasks: Tasks) -> Scores:
         """Adapt the network to each task."""
         if samples.data is None or not isinstance(samples.encoder, NetworkEncoder):
             raise InputError(f"{self.name} needs images and a network to adapt")
         plan = samples.encoder.metadata.get("training", {}).get("plan", {})
-        rate = float(plan.get("inner_rate", 0.5))
-        network = samples.encoder.network
-        return score_maml(network, samples.data, tasks, steps=self.steps, rate=rate)
+        rate = float(plan.get("inner_rate", 0.5)) * self.rate_factor
+        settings: dict[str, Any] = {"steps": self.steps, "rate": rate}
+        regime = plan.get("regime")
+        if regime in REGIMES and REGIMES.get(regime).objective is not average_over_candidates:
+            settings["objective"] = REGIMES.get(regime).objective
+        return score_maml(samples.encoder.network, samples.data, tasks, **settings)
 
     def seconds(self, shape: TaskSettings, pixels: float) -> float:
         """Return roughly what a task costs."""
@@ -283,10 +291,11 @@ class Maml(Method):
         return (adapting + FORWARD_SECONDS * shape.n_query) * shape.n_way * pixels
 
 
-def score_maml(
-    network: nn.Module, data: ImageSet, tasks: Tasks, *, steps: int, rate: float
-) -> Scores:
-    """Adapt a MAML network to each task of a batch and score it."""
+def score_maml(network: nn.Module, data: ImageSet, tasks: Tasks, **settings: Any) -> Scores:
+    """Adapt a MAML network to each task of a batch and score it.
+
+    ``settings`` are those of :func:`~fspll.metalearning.adaptation.solve_task`.
+    """
     query, support = [], []
     for rows, candidates in zip(
         np.concatenate([tasks.support, tasks.query], axis=1), tasks.candidates, strict=True
@@ -295,8 +304,7 @@ def score_maml(
             network,
             image_tensor(data.images[rows]),
             torch.from_numpy(candidates),
-            steps=steps,
-            rate=rate,
+            **settings,
         )
         support.append(np.mean(known.numpy() == tasks.support_labels))
         query.append(np.mean(guessed.numpy() == tasks.query_labels))

@@ -53,6 +53,7 @@ def train(
     save_every: int = 50,
     restart: bool = False,
     observers: tuple[Observer, ...] = (),
+    stop: Callable[[], bool] | None = None,
 ) -> Trained:
     """Meta-train a network on the classes of ``data``.
 
@@ -74,11 +75,13 @@ def train(
         Forget an earlier run in ``out``. Its model stays until the new one is complete.
     observers : tuple of callables
         Each is called with a :class:`~fspll.metalearning.log.Report` after every step.
+    stop : callable, optional
+        Asked after every step: True stops the run like Ctrl-C.
 
     Returns
     -------
     Trained
-        ``finished`` is False when Ctrl-C stopped it; calling again goes on.
+        ``finished`` is False when it was stopped before the end; calling again goes on.
 
     Examples
     --------
@@ -110,7 +113,7 @@ def train(
                     observe(report)
                 if run.progress.step % save_every == 0:
                     run.save()
-                if stop_asked():
+                if stop_asked() or (stop is not None and stop()):
                     run.save()
                     return _trained(None, run.progress)
         run.save()

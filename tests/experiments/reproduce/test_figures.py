@@ -101,6 +101,21 @@ def test_photos_have_a_panel_for_every_n_way_and_the_data_in_the_title():
     assert {"PL-AGGD (untrained)", "PN+"} <= set(texts(more.figure))
 
 
+def test_features_of_a_frozen_encoder_have_a_figure_whose_legend_fits():
+    kinds = ("photo encoder", "adapted photo encoder")
+    frozen = [(name, kind) for kind in kinds for name in ("fspll default", "PL-AGGD", "PALOC")]
+    conditions = [Condition(1, n, k) for n in (5, 10) for k in (5, 10, 20, 30, 40, 50)]
+    pictures = draw(grid("mini-imagenet", conditions, [*ROWS, *frozen], "photos"))
+    assert [picture.name for picture in pictures] == ["r1", "r1-more", "r1-features"]
+    assert not any("encoder" in text for picture in pictures[:2] for text in texts(picture.figure))
+    figure = pictures[-1].figure
+    file_bytes(figure, "png")  # lays it out
+    box = figure.legends[0].get_window_extent()
+    assert 0 <= box.x0 < box.x1 <= figure.bbox.width
+    assert "fspll default (adapted photo encoder)" in texts(figure)
+    assert len({look(("fspll default", kind)) for kind in ("", *kinds)}) == 3
+
+
 def test_noise_is_bars_with_the_papers_marks():
     rows = [(base + plus, "") for plus in ("", "+", "++") for base in ("PN", "FsPLL")]
     (picture,) = draw(grid("noise", [Condition(2, 10, 5)], rows))

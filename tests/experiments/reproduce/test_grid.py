@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from fspll._common.errors import InputError
-from fspll.experiments.reproduce.grid import EXPERIMENTS, TABLE, grid
+from fspll.experiments.reproduce.grid import EXPERIMENTS, TABLE, grid, missing_encoder
 from fspll.experiments.reproduce.jobs import NetworkJob
-from fspll.experiments.reproduce.profiles import PROFILES, find_profile
+from fspll.experiments.reproduce.profiles import PROFILES, Budget, find_profile
 from fspll.metalearning import REGIMES
+from fspll.rectifiers.registry import DEFAULT
 
 
 def test_every_method_of_a_profile_sees_about_as_many_images():
@@ -39,7 +40,7 @@ def test_slow_rows_may_solve_the_first_tasks_only(source, profile):
     slow = replace(profile, maml_tasks=3)
     asked = grid("mini-imagenet", slow, source, rows=["MAML", "PN", "MAML+"])
     assert {cell.row: cell.job.n_tasks for cell in asked} == {"PN": 8, "MAML": 3, "MAML+": 3}
-    assert replace(slow, maml_tasks=99).for_photos().tasks_for("MAML") == 8
+    assert replace(slow, maml_tasks=99).for_photos().tasks_for(adapts=True) == 8
 
 
 def test_photos_have_a_budget_of_their_own(source, profile):
@@ -50,6 +51,108 @@ def test_photos_have_a_budget_of_their_own(source, profile):
     assert cell.job.network.plan.epochs == 4
 
 
+def test_a_network_may_have_a_budget_of_its_own(source, profile):
+    longer = Budget("pn", images=6 * profile.images)
+    longest = Budget("pn", r=2, settings=(("epochs", 9), ("learning_rate", 0.5), ("patience", 0)))
+    plan = replace(profile, budgets=(longer, longest)).plan
+    assert [plan("pn", r).epochs for r in (0, 1, 2)] == [6, 6, 9]
+    assert [plan("pn", r).learning_rate for r in (1, 2)] == [3e-4, 0.5]
+    assert [plan("pn", r).halve_every for r in (1, 2)] == [2, 3]
+    assert plan("fspll", 2).epochs == 1
+    # Photos have their own.
+    shape = replace(profile, budgets=(longer,))
+    assert grid("mini-imagenet", shape, source, rows=["PN"])[0].job.network.plan.epochs == 1
+    shape = replace(profile, photo_budgets=(longer,))
+    assert grid("mini-imagenet", shape, source, rows=["PN"])[0].job.network.plan.epochs == 6
+
+
+def test_budgets_count_for_the_papers_profile_too():
+    paper = replace(PROFILES["paper"], budgets=(Budget("pn", images=120_000),))
+    assert (paper.plan("pn", 1).epochs, paper.plan("fspll", 1).epochs) == (2, 200)
+
+
+def test_maml_may_be_trained_and_adapted_by_the_number_of_classes(source, profile):
+    many = replace(
+        profile,
+        photo_ways=(4, 5),
+        photo_budgets=(Budget("maml", settings=(("first_order", True), ("inner_steps", 3))),),
+        photo_maml_test=(("", 5, 7, 0.5), ("maml+", 0, 2, 3.0)),
+        maml_per_way=True,
+    )
+    asked = grid("mini-imagenet", many, source, rows=["MAML", "MAML+", "PN"])
+    jobs = {(cell.row, cell.condition.n_way): cell.job for cell in asked}
+    steps = {
+        key: (job.method.steps, job.method.rate_factor)
+        for key, job in jobs.items()
+        if "M" in key[0]
+    }
+    assert steps == {
+        ("MAML", 4): (1, 1.0),
+        ("MAML", 5): (7, 0.5),
+        ("MAML+", 4): (2, 3.0),
+        ("MAML+", 5): (2, 3.0),
+    }
+    assert [jobs["MAML", n].network.label for n in (4, 5)] == ["maml-r1-4way", "maml-r1-5way"]
+    assert jobs["MAML", 4].network.plan.first_order
+    assert not jobs["MAML+", 4].network.plan.first_order
+    assert jobs["PN", 4].network == jobs["PN", 5].network
+    one = replace(many, maml_per_way=False)
+    asked = grid("mini-imagenet", one, source, rows=["MAML"])
+    assert {cell.job.network.label for cell in asked} == {"maml-r1-5way"}
+    other = replace(asked[0].job, method=replace(asked[0].job.method, rate_factor=2.0))
+    assert other.key != asked[0].job.key
+
+
+def test_settings_of_maml_are_no_part_of_other_networks(source, profile):
+    pn, maml = (profile.plan(name, 1) for name in ("pn", "maml"))
+    assert NetworkJob(source, replace(pn, inner_rate=0.1)).key == NetworkJob(source, pn).key
+    assert NetworkJob(source, replace(maml, inner_rate=0.1)).key != NetworkJob(source, maml).key
+
+
+def test_settings_with_many_samples_have_fewer_tasks(source, profile):
+    few = replace(profile, photo_shots=(2, 3), many_shots=3, many_shot_tasks=5, maml_samples=8)
+    asked = grid("mini-imagenet", few, source, rows=["MAML", "PN"])
+    assert {(cell.row, cell.condition.n_shot): cell.job.n_tasks for cell in asked} == {
+        ("MAML", 2): 8,
+        ("PN", 2): 8,
+        ("PN", 3): 5,  # and MAML not at all
+    }
+
+
+def test_our_default_is_tried_on_both_kinds_of_networks(source, profile):
+    asked = grid(
+        "mini-imagenet", profile, source, rows=["fspll default", "fspll default+", "FsPLL+"]
+    )
+    jobs = {cell.row: cell.job for cell in asked}
+    assert jobs["fspll default"].method == jobs["fspll default+"].method
+    assert jobs["fspll default"].method.identity()["method"] == DEFAULT
+    assert jobs["fspll default"].network.plan.regime == "leave-one-out"
+    assert jobs["fspll default+"].network == jobs["FsPLL+"].network
+
+
+def test_photos_have_rows_on_a_frozen_encoder(source, profile):
+    frozen = replace(profile, photo_encoder="omniglot-conv4")
+    asked = [cell for cell in grid("mini-imagenet", frozen, source) if "encoder" in cell.features]
+    assert [cell.row for cell in asked] == [
+        *("fspll default", "FsPLL", "PL-AGGD", "PALOC", "PL-ECOC", "PL-LEAF"),
+        *("fspll default", "FsPLL", "PL-AGGD", "PALOC", "PL-ECOC", "PL-LEAF"),
+    ]
+    raw, adapted = asked[0].job.network, asked[-1].job.network
+    assert (raw.label, adapted.label) == ("omniglot-conv4", "omniglot-conv4-head-r1")
+    assert adapted.base == raw
+    assert (raw.settings["plan"], adapted.settings["plan"]["r"]) == (None, [1])
+    assert not any("encoder" in cell.features for cell in grid("omniglot", frozen, source))
+    assert not any("encoder" in cell.features for cell in grid("mini-imagenet", profile, source))
+
+
+def test_rows_are_left_out_where_the_encoder_is_not_installed(source, profile, monkeypatch):
+    frozen = replace(profile, photo_encoder="efficientnet-lite0")
+    monkeypatch.setattr("fspll.embeddings.encoders.photos._CARRIER", "no_such_package")
+    assert "fspll[photos]" in missing_encoder("mini-imagenet", frozen, source)
+    assert missing_encoder("omniglot", frozen, source) == ""
+    assert not any("encoder" in cell.features for cell in grid("mini-imagenet", frozen, source))
+
+
 def test_unknown_profiles_list_the_known():
     with pytest.raises(InputError, match="quick, cpu, paper"):
         find_profile("huge")
@@ -58,10 +161,12 @@ def test_unknown_profiles_list_the_known():
 def test_the_omniglot_grid_is_the_papers_table(source):
     small = replace(PROFILES["cpu"], photo_ways=(4, 5), photo_shots=(2, 3), photo_rs=(1, 2, 3))
     asked = grid("omniglot", small, source)
-    assert len(asked) == 3 * 2 * 2 * len(TABLE)
+    rows = [row for row in TABLE if row.network in ("", "untrained") or row.network in REGIMES]
+    assert len(asked) == 3 * 2 * 2 * len(rows)
     networks = {cell.job.network for cell in asked}
-    # fspll, fspll-nm, pn, maml and leave-one-out for every r; precise, maml+ and untrained; none
-    assert len(networks) == 5 * 3 + 3 + 1
+    # Some have a network for every r; precise, maml+ and untrained serve all; the ceiling has none.
+    per_r = {"fspll", "fspll-nm", "pn", "maml", "maml-total", "leave-one-out"} & set(REGIMES)
+    assert len(networks) == len(per_r) * 3 + 3 + 1
     assert len({cell.job.key for cell in asked}) == len(asked)
     names = {(cell.row, cell.features) for cell in asked}
     for method in ("PL-AGGD", "PALOC", "PL-ECOC", "PL-LEAF"):

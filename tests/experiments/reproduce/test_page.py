@@ -141,7 +141,7 @@ def test_nothing_at_all(tmp_path):
 def test_findings_are_computed():
     outcome = fake_omniglot(CONDITIONS)
     found = " ".join(findings(outcome))
-    assert "fspll default, our own method, is above every other row in 2 of 2 settings." in found
+    assert "fspll default, our own method, is above every other one in 2 of 2 settings." in found
     assert "1 printed figure stands above the ceiling" in found
     assert "2 of the paper's 24 settings were run." in found
     assert ("2 of 2", "settings with FsPLL above PN") in headline(outcome)
@@ -181,3 +181,32 @@ def test_peaks_of_the_parameters(best, words):
     found = " ".join(findings(Outcome("parameters", "photos", "cpu", cells)))
     assert f"The best k is {best} for r = 1" in found
     assert words in found
+
+
+def test_rows_on_a_frozen_encoder_and_networks_are_told_apart(tmp_path):
+    raw, adapted = "photo encoder", "adapted photo encoder"
+    rows = {
+        ("fspll default", ""): 0.5,
+        ("fspll default+", ""): 0.51,
+        ("PN", ""): 0.3,
+        ("fspll default", raw): 0.7,
+        ("fspll default", adapted): 0.75,
+        ("FsPLL", adapted): 0.6,
+    }
+    cells = [
+        Cell(*row, Condition(1, 5, 5), np.full(4, mean), np.full(4, mean))
+        for row, mean in rows.items()
+    ]
+    made = {"steps": 300, "tasks": 1200, "images": 54_000, "minutes": 7.26}
+    about = {"networks": {"maml-r1-20way": made}}
+    outcome = Outcome("mini-imagenet", "some photos", "cpu", tuple(cells), about)
+    found = " ".join(findings(outcome))
+    assert "above every other one in 1 of 1 settings." in found  # of those from pixels
+    assert "(fspll default+), on the same tasks: −.010 on average over 1 settings." in found
+    assert "adds on average over settings: fspll default +.050." in found
+    page = words(write_reproduction([outcome], tmp_path)[-1].read_text(encoding="utf-8"))
+    assert "maml-r1-20way 300 1,200 54,000 7.3" in page
+    assert "are not to be compared with those that learn from the pixels" in page
+    tests = (tmp_path / "mini-imagenet-tests.csv").read_text(encoding="utf-8")
+    assert "fspll default (adapted photo encoder),fspll default,photo encoder" in tests
+    assert "fspll default,FsPLL,adapted" not in tests

@@ -18,10 +18,10 @@ import pytest
 
 from fspll._common.errors import DataError, InputError
 from fspll.experiments.reproduce import run as runner
+from fspll.experiments.reproduce.collecting import collect
 from fspll.experiments.reproduce.grid import grid
 from fspll.experiments.reproduce.jobs import Source
 from fspll.experiments.reproduce.run import PART, Workers, run
-from fspll.experiments.reproduce.store import collect
 
 # Slow enough to be killed in the middle, quick enough to wait for.
 ROWS = ["PN", "FsPLL", "PL-ECOC", "ceiling"]

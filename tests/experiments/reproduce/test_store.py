@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fspll._common.errors import DataError
-from fspll.experiments.reproduce.store import Figures, Store
+from fspll.experiments.reproduce.store import Figures, Run, Store
 
 
 def add(store, key="k", tasks=(0, 1), query=(0.5, 1.0)):
@@ -56,12 +56,9 @@ def test_networks_and_runs_are_recorded(tmp_path):
     with Store(tmp_path / "results.sqlite") as store:
         store.add_network("n", {"plan": 1}, {}, 2.0)
         store.add_network("n", {"plan": 1}, {}, 5.0)
-        store.add_run("2026-01-01", "omniglot", "quick", "2 processes", 9.94)
-        assert store.networks() == {"n": ({"plan": 1}, 2.0)}
-        assert store.runs("omniglot", "quick") == [
-            {"started": "2026-01-01", "workers": "2 processes", "seconds": 9.9}
-        ]
-        assert store.runs("noise", "quick") == []
+        store.add_run(Run("2026-01-01", "omniglot", "quick", "2 processes", 9.94))
+        assert store.networks() == {"n": ({"plan": 1}, {}, 2.0)}
+        assert store.runs() == [Run("2026-01-01", "omniglot", "quick", "2 processes", 9.94)]
 
 
 def test_files_that_are_no_store_are_refused(tmp_path):
@@ -169,7 +166,7 @@ def test_damage_anywhere_is_a_sentence_or_changes_no_figure(tmp_path):
         for job, figures in enumerate(query):
             add(store, f"k{job}", np.arange(100), figures)
         store.add_network("n", {"plan": 1}, {}, 2.0)
-        store.add_run("2026-01-01", "omniglot", "quick", "2 processes", 9.94)
+        store.add_run(Run("2026-01-01", "omniglot", "quick", "2 processes", 9.94))
     whole = path.read_bytes()
     rng = np.random.default_rng(0)
     refused = []
@@ -192,7 +189,7 @@ def test_damage_anywhere_is_a_sentence_or_changes_no_figure(tmp_path):
                     found = store.figures(f"k{job}", 100)
                     assert (found.query == expected[found.tasks]).all()
                 store.networks()
-                store.runs("omniglot", "quick")
+                store.runs()
                 store.versions(["k0"])
         except DataError as error:
             refused.append(str(error))

@@ -17,6 +17,7 @@ from fspll.experiments.reproduce.published import METHODS, N_ROUNDS, P_VALUES_BE
 from fspll.experiments.reproduce.results import (
     CEILING,
     DEFAULT,
+    PHOTO_FEATURES,
     Condition,
     Outcome,
     Row,
@@ -35,12 +36,18 @@ from fspll.experiments.reproduce.tables import (
 from fspll.experiments.statistics import Summary, signed_rank_p
 from fspll.experiments.tables import csv_lines
 
-TESTED = ("FsPLL", "FsPLL+", DEFAULT)
-"""The rows that are tested against every other: the paper's two, and our own."""
+TESTED = (("FsPLL", ""), ("FsPLL+", ""), (DEFAULT, ""), *((DEFAULT, f) for f in PHOTO_FEATURES))
+"""The rows that are tested against every other: the paper's two, and our own.
+
+Rows on the features of a frozen encoder are tested against one another only.
+"""
 
 
 class Comparison(NamedTuple):
-    """A row against another under one condition: mean difference and signed-rank p-value."""
+    """A row against another under one condition: mean difference and signed-rank p-value.
+
+    ``row`` is the label of the first one.
+    """
 
     row: str
     other: Row
@@ -80,23 +87,33 @@ class Count(NamedTuple):
 
 
 @lru_cache(maxsize=32)
-def compare(outcome: Outcome, row: str) -> tuple[Comparison, ...]:
+def compare(outcome: Outcome, row: str, features: str = "") -> tuple[Comparison, ...]:
     """Test a row against every other under every condition that has both, in the order of rows.
 
-    Where one of two rows solved fewer tasks, they are compared on those that both solved.
+    Where one of two rows solved fewer tasks, they are compared on those that both solved. Rows on
+    features of a frozen encoder are compared with those on the same features and with the same
+    method on the other ones, all other rows with one another.
     """
     cells, found = outcome.measured, []
+    frozen = features in PHOTO_FEATURES
     for other in in_order(outcome.rows()):
-        if other[0] in (row, CEILING):
+        if other in ((row, features), (CEILING, "")):
+            continue
+        if frozen != (other[1] in PHOTO_FEATURES):
+            continue
+        if frozen and other[1] != features and other[0] != row:
+            continue
+        if not frozen and other[0] == row:
             continue
         for condition in outcome.conditions():
-            mine, its = cells.get(((row, ""), condition)), cells.get((other, condition))
+            mine, its = cells.get(((row, features), condition)), cells.get((other, condition))
             if mine is None or its is None:
                 continue
             shared = min(len(mine.query), len(its.query))
             a, b = mine.query[:shared], its.query[:shared]
             difference = float(np.mean(a) - np.mean(b))
-            found.append(Comparison(row, other, condition, difference, signed_rank_p(a, b)))
+            name = label((row, features))
+            found.append(Comparison(name, other, condition, difference, signed_rank_p(a, b)))
     return tuple(found)
 
 
@@ -126,7 +143,8 @@ def _count(row: str, other: Row, same: Sequence[Comparison]) -> Count:
 def best_settings(outcome: Outcome, row: str) -> tuple[int, int]:
     """Return in how many settings a row is above all others, and how many settings have it.
 
-    The ceiling is no competitor. Equal to the best is not above it.
+    The ceiling is no competitor, nor the same method on a network that saw true labels, nor what
+    works on the features of a frozen encoder. Equal to the best is not above it.
     """
     cells = outcome.measured
     won = total = 0
@@ -134,13 +152,31 @@ def best_settings(outcome: Outcome, row: str) -> tuple[int, int]:
         mine = cells.get(((row, ""), condition))
         others = [
             float(np.mean(cell.query))
-            for ((name, _), where), cell in cells.items()
-            if where == condition and name not in (row, CEILING)
+            for ((name, features), where), cell in cells.items()
+            if where == condition
+            and name.removesuffix("+") != row
+            and name != CEILING
+            and features not in PHOTO_FEATURES
         ]
         if mine is not None and others:
             total += 1
             won += float(np.mean(mine.query)) > max(others) + 1e-9
     return won, total
+
+
+def mean_gain(outcome: Outcome, row: Row, other: Row) -> tuple[float, int] | None:
+    """Return by how much a row is above another, averaged over the settings that have both.
+
+    Within a setting they are compared on the tasks that both solved. None where no setting has
+    both.
+    """
+    cells, gains = outcome.measured, []
+    for condition in outcome.conditions():
+        a, b = cells.get((row, condition)), cells.get((other, condition))
+        if a is not None and b is not None:
+            shared = min(len(a.query), len(b.query))
+            gains.append(float(np.mean(a.query[:shared] - b.query[:shared])))
+    return (float(np.mean(gains)), len(gains)) if gains else None
 
 
 class Difference(NamedTuple):
@@ -240,7 +276,7 @@ TEST_NOTE = (
 
 def all_comparisons(outcome: Outcome) -> list[Comparison]:
     """Return the comparisons of every tested row."""
-    return [comparison for row in TESTED for comparison in compare(outcome, row)]
+    return [comparison for row in TESTED for comparison in compare(outcome, *row)]
 
 
 def count_lines(found: Iterable[Count]) -> list[list[str]]:

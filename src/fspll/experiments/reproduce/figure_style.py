@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fspll._common.errors import MissingPackageError
 from fspll._common.pictures import open_picture
-from fspll.experiments.reproduce.results import CEILING, DEFAULT, Row
+from fspll.experiments.reproduce.results import CEILING, DEFAULT, MAML_TOTAL, PHOTO_FEATURES, Row
 from fspll.experiments.reproduce.tables import half_width
 from fspll.experiments.statistics import Summary
 
@@ -28,6 +28,7 @@ _COLORS = {
     "FsPLL-nM": "#56B4E9",
     "PN": "#D55E00",
     "MAML": "#009E73",
+    MAML_TOTAL: "#5B3A8C",
     "PL-AGGD": "#E69F00",
     "PALOC": "#CC79A7",
     "PL-ECOC": "#7A4B2A",
@@ -61,10 +62,13 @@ def look(row: Row) -> Look:
     color = _COLORS.get(name.rstrip("+"), "#555555")
     if name == CEILING:
         return Look(color, "", (0, (5, 3)), 1.3)
+    dashed = (0, (4, 1.5))
+    if name == DEFAULT and features:  # apart from the same method on pixels
+        return Look("#B2182B", "*", dashed if features == PHOTO_FEATURES[0] else "-", 1.8)
     if name == DEFAULT:
         return Look(color, "*", "-", 1.8)
-    if features == "untrained":
-        return Look(color, "X", (0, (4, 1.5)), 1.2)
+    if features in ("untrained", PHOTO_FEATURES[0]):
+        return Look(color, "X", dashed, 1.2)
     if features:
         return Look(color, "s", "-", 1.4)
     if name.endswith("+"):

@@ -23,8 +23,11 @@ from fspll.experiments.reproduce.published import BEST_MANIFOLD_WEIGHT, best_n_n
 from fspll.experiments.reproduce.results import (
     CEILING,
     DEFAULT,
+    DEFAULT_PLUS,
+    MAML_TOTAL,
     MANY_SHOT,
     PARTIAL,
+    PHOTO_FEATURES,
     PRECISE,
     Condition,
     Outcome,
@@ -38,10 +41,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _PANELS: tuple[tuple[str, tuple[Row, ...]], ...] = (
-    ("few-shot methods", tuple((name, "") for name in PARTIAL)),
+    ("few-shot methods", tuple((name, "") for name in (*PARTIAL, MAML_TOTAL))),
     ("many-shot methods,\ntrained features", tuple((name, "trained") for name in MANY_SHOT)),
     ("many-shot methods,\nuntrained features", tuple((name, "untrained") for name in MANY_SHOT)),
-    ("true labels in\nmeta-training", tuple((name, "") for name in PRECISE)),
+    ("true labels in\nmeta-training", tuple((name, "") for name in (*PRECISE, DEFAULT_PLUS))),
 )
 
 
@@ -186,7 +189,8 @@ def _against_paper(outcome: Outcome) -> list[Picture]:
 
 def _against_shots(outcome: Outcome, r: int) -> list[Picture]:
     """Four panels as in the paper, and again for the rows that would crowd them."""
-    rows = in_order({row: None for row, condition in outcome.measured if condition.r == r})
+    every = in_order({row: None for row, condition in outcome.measured if condition.r == r})
+    rows = [row for row in every if row[1] not in PHOTO_FEATURES]
     crowd = [row for row in rows if row[1] == "untrained" or row[0].endswith("+")]
     main = [row for row in rows if row not in crowd]
     pictures = []
@@ -199,6 +203,14 @@ def _against_shots(outcome: Outcome, r: int) -> list[Picture]:
             "rows with true labels in meta-training, and many-shot methods on untrained features"
         )
         pictures.append(_shot_panels(outcome, r, both, f"r{r}-more", words))
+    frozen = [row for row in every if row[1] in PHOTO_FEATURES]
+    if frozen:
+        both = [*frozen, *(row for row in rows if row[0] in (DEFAULT, CEILING))]
+        words = (
+            "features of a frozen photo encoder, as it is (dashed) and adapted to the "
+            "meta-training classes, beside the default from pixels"
+        )
+        pictures.append(_shot_panels(outcome, r, both, f"r{r}-features", words))
     return pictures
 
 
@@ -228,7 +240,9 @@ def _shot_panels(outcome: Outcome, r: int, rows: Sequence[Row], name: str, words
         shots[-1], 1 / ways[0] - 0.015, "chance", fontsize=7, color=FAINT, va="top", ha="right"
     )
     legend = {label(row): shown[row] for row in rows if row in shown}
-    n_columns = min((len(legend) + 1) // 2, 5 if len(ways) > 1 else 3)
+    longest = 0.5 + 0.065 * max(map(len, legend))  # inches, with the mark before it
+    most = min(5, max(1, int(figure.get_figwidth() / longest)))
+    n_columns = min((len(legend) + 1) // 2, most)
     add_legend(figure, legend, "outside lower center", n_columns)
     add_title(figure, f"{outcome.dataset}, r = {r}")
     caption = (

@@ -14,6 +14,7 @@ from fspll.experiments.reproduce.comparisons import (
     compare,
     counts,
     differences,
+    mean_gain,
     same_order,
 )
 from fspll.experiments.reproduce.published import (
@@ -25,7 +26,16 @@ from fspll.experiments.reproduce.published import (
     R,
     best_n_neighbors,
 )
-from fspll.experiments.reproduce.results import DEFAULT, MANY_SHOT, Outcome, Row, label
+from fspll.experiments.reproduce.results import (
+    DEFAULT,
+    DEFAULT_PLUS,
+    MAML_TOTAL,
+    PHOTO_FEATURES,
+    Outcome,
+    Row,
+    in_order,
+    label,
+)
 from fspll.experiments.reproduce.tables import share, signed
 
 _SHOWN = 6
@@ -76,19 +86,46 @@ def _winners(outcome: Outcome) -> list[str]:
         if row == "FsPLL+":  # the paper tests it; its rivals are those that know as much
             tallies = [c for c in tallies if c.other[0].endswith("+")]
         elif row == "FsPLL":
-            tallies = [c for c in tallies if not c.other[0].endswith("+") and c.other[0] != DEFAULT]
+            ours = (DEFAULT, MAML_TOTAL)
+            tallies = [
+                c for c in tallies if not c.other[0].endswith("+") and c.other[0] not in ours
+            ]
         if tallies and row != DEFAULT:
             found.append(f"{row} is above {_tallied(tallies)}.")
     won, total = best_settings(outcome, DEFAULT)
     if total:
-        words = f"{DEFAULT}, our own method, is above every other row in {won} of {total} settings"
-        lost = [c for c in counts(compare(outcome, DEFAULT)) if c.above < c.settings]
+        words = f"{DEFAULT}, our own method, is above every other one in {won} of {total} settings"
+        rivals = [c for c in counts(compare(outcome, DEFAULT)) if c.other[0] != DEFAULT_PLUS]
+        lost = [c for c in rivals if c.above < c.settings]
         if lost:
             words += "; not always above " + spoken(
                 [f"{label(c.other)} ({c.above} of {c.settings})" for c in lost]
             )
         found.append(words + ".")
-    return found
+    precise = mean_gain(outcome, (DEFAULT, ""), (DEFAULT_PLUS, ""))
+    if precise is not None:
+        found.append(
+            f"{DEFAULT} minus the same method on a network that was trained on true labels "
+            f"({DEFAULT_PLUS}), on the same tasks: {signed(precise[0])} on average over "
+            f"{precise[1]} settings."
+        )
+    return found + _adapting(outcome)
+
+
+def _adapting(outcome: Outcome) -> list[str]:
+    """Return what adapting a frozen encoder to the meta-training classes adds to each method."""
+    raw, adapted = PHOTO_FEATURES
+    parts = []
+    for name, features in in_order(outcome.rows()):
+        gain = mean_gain(outcome, (name, adapted), (name, raw)) if features == raw else None
+        if gain is not None:
+            parts.append(f"{name} {signed(gain[0])}")
+    if not parts:
+        return []
+    return [
+        "Adapting the photo encoder to the meta-training classes, from candidate sets, adds on "
+        f"average over settings: {', '.join(parts)}."
+    ]
 
 
 def _tallied(tallies: Sequence[Count]) -> str:
@@ -219,6 +256,7 @@ def missing(outcome: Outcome) -> list[str]:
             f"Not finished: {outcome.missing} of {there + outcome.missing} cells are still to be "
             "measured, shown as –."
         )
+    found += _partly_run(outcome)
     if outcome.experiment == "omniglot" and outcome.is_omniglot:
         cells = outcome.measured
         names = {row[0] for row, _ in cells}
@@ -233,12 +271,36 @@ def missing(outcome: Outcome) -> list[str]:
     return found
 
 
+def _partly_run(outcome: Outcome) -> list[str]:
+    """Return which rows a profile runs in some of the settings only."""
+    if outcome.missing:  # which of them are still to come is not known here
+        return []
+    total = len(outcome.conditions())
+    times: dict[int, list[str]] = {}
+    for row in in_order(outcome.rows()):
+        n = sum(other == row for other, _ in outcome.measured)
+        if 0 < n < total:
+            times.setdefault(n, []).append(label(row))
+    return [
+        f"Run in {n} of {total} settings only, to save time: {', '.join(names)}."
+        for n, names in times.items()
+    ]
+
+
 def features_note(rows: Sequence[Row]) -> str:
-    """Return what "trained" and "untrained" stand for, "" where no row has either."""
-    if not any(row[0] in MANY_SHOT for row in rows):
-        return ""
-    return (
-        "The many-shot methods get features: (trained) those of the network that was meta-trained "
-        "on the same candidate sets as FsPLL's, (untrained) those of a random network. The paper "
-        "does not say which it used; its figure stands beside both."
-    )
+    """Return what the words in brackets after a row's name stand for, "" where no row has any."""
+    words = []
+    if any(row[1] in ("trained", "untrained") for row in rows):
+        words.append(
+            "The many-shot methods get features: (trained) those of the network that was "
+            "meta-trained on the same candidate sets as FsPLL's, (untrained) those of a random "
+            "network. The paper does not say which it used; its figure stands beside both."
+        )
+    if any(row[1] in PHOTO_FEATURES for row in rows):
+        words.append(
+            "Rows on the features of a frozen encoder, which was trained on ImageNet, are not to "
+            "be compared with those that learn from the pixels of the meta-training classes alone: "
+            "(photo encoder) as it is, (adapted photo encoder) with a head fitted to candidate "
+            "sets of the meta-training classes."
+        )
+    return " ".join(words)

@@ -6,10 +6,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from fspll._common.errors import InputError
+from fspll.embeddings.registry import list_encoders
 from fspll.experiments.methods import Maml, Method, Prototypes, find_method
-from fspll.experiments.reproduce.jobs import NetworkJob, ScoreJob, Source
+from fspll.experiments.reproduce.jobs import (
+    EmbeddingJob,
+    HeadJob,
+    NetworkJob,
+    ScoreJob,
+    Source,
+)
 from fspll.experiments.reproduce.profiles import Profile
-from fspll.experiments.reproduce.results import CEILING, DEFAULT, MANY_SHOT, Cell, Condition
+from fspll.experiments.reproduce.results import (
+    CEILING,
+    DEFAULT,
+    DEFAULT_PLUS,
+    MAML_TOTAL,
+    MANY_SHOT,
+    PHOTO_FEATURES,
+    Cell,
+    Condition,
+)
+from fspll.metalearning import REGIMES
+from fspll.metalearning.head_tasks import HeadPlan
+from fspll.rectifiers.registry import DEFAULT as DEFAULT_RECTIFIER
 from fspll.tasks import TaskSettings
 
 EXPERIMENTS = ("omniglot", "mini-imagenet", "noise", "parameters")
@@ -30,7 +49,8 @@ class RowSpec:
     method : str
         What solves the meta-test tasks, by the name that ``methods.find_method`` knows.
     network : str
-        The regime that its network was meta-trained under; "untrained"; or "" for none.
+        The regime that its network was meta-trained under; "untrained"; "encoder" or "head", for
+        the profile's frozen encoder as it is or adapted; or "" for none.
     features : str
         As in :class:`~fspll.experiments.reproduce.results.Cell`.
     precise_training : bool
@@ -60,9 +80,23 @@ _PLUS = (
     RowSpec("PN+", "PN", "precise", precise_training=True),
     RowSpec("MAML+", "MAML", "maml+", precise_training=True),
 )
-_OURS = (RowSpec(DEFAULT, "Evidence", "leave-one-out"), RowSpec(CEILING, "ceiling"))
+_OURS = (
+    RowSpec(MAML_TOTAL, "MAML", "maml-total"),
+    RowSpec(DEFAULT, DEFAULT_RECTIFIER, "leave-one-out"),
+    RowSpec(DEFAULT_PLUS, DEFAULT_RECTIFIER, "precise", precise_training=True),
+    RowSpec(CEILING, "ceiling"),
+)
 
 TABLE = (*_PLAIN, *_PLUS, *_OURS)
+ON_PHOTO_FEATURES = tuple(
+    RowSpec(name, method, network, features)
+    for network, features in zip(("encoder", "head"), PHOTO_FEATURES, strict=True)
+    for name, method in (
+        (DEFAULT, DEFAULT_RECTIFIER),
+        ("FsPLL", "FsPLL"),
+        *((name, name) for name in MANY_SHOT),
+    )
+)
 NOISE = (
     *(row for row in TABLE if row.name in ("PN", "FsPLL", "PN+", "FsPLL+")),
     RowSpec("PN++", "PN", "precise", precise_training=True, precise_test=True),
@@ -98,7 +132,7 @@ def grid(
     """
     if source.dataset.kind == "photos":
         profile = profile.for_photos()
-    specs, conditions = _specs(experiment), _conditions(experiment, profile)
+    specs, conditions = _specs(experiment, profile, source), _conditions(experiment, profile)
     if rows is not None:
         unknown = set(rows) - {spec.name for spec in specs}
         if unknown:
@@ -122,13 +156,17 @@ def grid(
             )
         for spec in specs:
             r = 0 if spec.precise_test else condition.r
+            method = _method(spec, condition, profile)
+            most = profile.maml_samples
+            if method.adapts_network and most and n_way * n_shot > most:
+                continue
             job = ScoreJob(
                 source=source,
-                network=_network(spec, source, profile, condition.r, seed),
-                method=_method(spec, condition, profile),
+                network=_network(spec, source, profile, condition, seed),
+                method=method,
                 setting=TaskSettings(n_way, n_shot, min(15, fewest - n_shot), r),
                 seed=seed,
-                n_tasks=profile.tasks_for(spec.method),
+                n_tasks=profile.tasks_for(n_shot=n_shot, adapts=method.adapts_network),
             )
             cells.append(Cell(spec.name, spec.features, condition, job=job))
     return cells
@@ -137,19 +175,34 @@ def grid(
 def _method(spec: RowSpec, condition: Condition, profile: Profile) -> Method:
     method = find_method(spec.method)
     if isinstance(method, Maml):
-        return replace(method, steps=profile.maml_steps)
+        steps, factor = profile.adaptation(spec.network, condition.n_way)
+        return replace(method, steps=steps, rate_factor=factor)
     names = ("n_neighbors", "manifold_weight")
     varied = {name: getattr(condition, name) for name in names}
     varied = {name: value for name, value in varied.items() if value is not None}
     return method.with_settings(**varied) if isinstance(method, Prototypes) else method
 
 
-def _specs(experiment: str) -> list[RowSpec]:
+def missing_encoder(experiment: str, profile: Profile, source: Source) -> str:
+    """Return why rows on the features of a frozen encoder are left out; "" where they are not."""
+    asked = experiment == "mini-imagenet" and source.dataset.kind == "photos"
+    if not asked or not profile.photo_encoder:
+        return ""
+    about = next(one for one in list_encoders() if one.name == profile.photo_encoder)
+    return "" if about.missing is None else str(about.missing)
+
+
+def _specs(experiment: str, profile: Profile, source: Source) -> list[RowSpec]:
     if experiment not in EXPERIMENTS:
         raise InputError(
             f"what to reproduce is one of {', '.join(EXPERIMENTS)} or all, not {experiment!r}"
         )
-    return list({"noise": NOISE, "parameters": PARAMETERS}.get(experiment, TABLE))
+    rows: Sequence[RowSpec] = {"noise": NOISE, "parameters": PARAMETERS}.get(experiment, TABLE)
+    specs = [row for row in rows if row.network in ("", "untrained") or row.network in REGIMES]
+    photos = experiment == "mini-imagenet" and source.dataset.kind == "photos"
+    if photos and profile.photo_encoder and not missing_encoder(experiment, profile, source):
+        specs += ON_PHOTO_FEATURES
+    return specs
 
 
 def _conditions(experiment: str, profile: Profile) -> list[Condition]:
@@ -167,11 +220,16 @@ def _conditions(experiment: str, profile: Profile) -> list[Condition]:
 
 
 def _network(
-    spec: RowSpec, source: Source, profile: Profile, r: int, seed: int
-) -> NetworkJob | None:
+    spec: RowSpec, source: Source, profile: Profile, condition: Condition, seed: int
+) -> EmbeddingJob | None:
     if not spec.network:
         return None
     if spec.network == "untrained":
         return NetworkJob(source, None, seed)
-    plan = profile.plan(spec.network, 0 if spec.precise_training else r, seed)
+    if spec.network == "encoder":
+        return HeadJob(source, profile.photo_encoder)
+    if spec.network == "head":
+        return HeadJob(source, profile.photo_encoder, HeadPlan(r=(condition.r,), seed=seed))
+    r = 0 if spec.precise_training else condition.r
+    plan = profile.plan(spec.network, r, seed, n_way=condition.n_way)
     return NetworkJob(source, plan, seed)

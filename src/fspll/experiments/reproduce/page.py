@@ -19,7 +19,6 @@ from fspll.experiments.reproduce.figure_style import Picture, file_bytes, requir
 from fspll.experiments.reproduce.figures import draw
 from fspll.experiments.reproduce.findings import features_note, findings, headline
 from fspll.experiments.reproduce.results import Outcome
-from fspll.experiments.reproduce.store import RESULTS
 from fspll.experiments.reproduce.tables import Entry, Table, p_value, share, signed
 
 _TITLES = {
@@ -30,16 +29,21 @@ _TITLES = {
 }
 _WIDE = 9.0  # inches
 PAGE = "index.html"
+_TITLE = "Few-Shot Partial-Label Learning, reproduced"
+_OPENING = 1 << 14  # characters in which the title stands
 
 
 def check_folder(folder: Path) -> None:
     """Refuse a folder whose page is not that of a reproduction: it would be overwritten."""
     page = folder / PAGE
-    if page.exists() and not (folder / RESULTS).exists():
-        raise InputError(
-            f"{page} is there without the {RESULTS} of a reproduction, and would be overwritten; "
-            f"choose another folder"
-        )
+    if page.exists():
+        with page.open(encoding="utf-8", errors="replace") as file:
+            ours = f"<title>{_TITLE}</title>" in file.read(_OPENING)
+        if not ours:
+            raise InputError(
+                f"{page} is not the page of a reproduction, and would be overwritten; choose "
+                "another folder"
+            )
 
 
 def write_reproduction(outcomes: Sequence[Outcome], folder: Path) -> list[Path]:
@@ -70,7 +74,7 @@ def write_reproduction(outcomes: Sequence[Outcome], folder: Path) -> list[Path]:
     page = render(
         __package__,
         "page.html.j2",
-        title="Few-Shot Partial-Label Learning, reproduced",
+        title=_TITLE,
         contents=[(section["anchor"], section["title"]) for section in sections],
         version=__version__,
         sections=sections,
@@ -134,14 +138,30 @@ def _write_tables(outcome: Outcome, folder: Path, stem: str) -> list[Path]:
 def _plain_tables(
     outcome: Outcome,
 ) -> list[tuple[str, str, Sequence[str], Sequence[Sequence[str]]]]:
-    """Return title, short name, head and lines of the tables that compare with the paper."""
+    """Return title, short name, head and lines of tables of text: with the paper, networks."""
     gaps = comparisons.difference_lines(comparisons.differences(outcome))
     above = comparisons.exceedance_lines(comparisons.above_ceiling(outcome))
     found = [
         ("Ours minus the paper's", "differences", comparisons.DIFFERENCE_HEAD, gaps),
         ("Printed figures above the ceiling", "ceiling", comparisons.EXCEEDANCE_HEAD, above),
     ]
+    found.append(("Networks", "networks", _NETWORK_HEAD, _network_lines(outcome)))
     return [table for table in found if table[-1]]
+
+
+_NETWORK_HEAD = ("network", "steps", "tasks", "images", "minutes of one core")
+
+
+def _network_lines(outcome: Outcome) -> list[list[str]]:
+    """Return how much each network was trained, in the columns of ``_NETWORK_HEAD``."""
+    networks = outcome.about.get("networks", {})
+    if not isinstance(networks, dict):
+        return []
+    lines = []
+    for name, made in networks.items():
+        minutes = f"{made['minutes']:,.1f}" if "minutes" in made else tables.NOTHING
+        lines.append([name, *(f"{made[x]:,}" for x in ("steps", "tasks", "images")), minutes])
+    return lines
 
 
 def _write_figures(pictures: Sequence[Picture], folder: Path, stem: str) -> list[Path]:

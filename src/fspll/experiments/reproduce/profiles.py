@@ -1,8 +1,9 @@
-"""Profiles: how much work a reproduction may be, the same for every method inside one.
+"""Profiles: how much work a reproduction may be, the same for every method unless it says so.
 
 The budget of meta-training is counted in images passed through the network, because a task of one
 method holds more of them than a task of another: the default method reads no queries, and MAML
-passes its support set three times for every inner step.
+passes its support set three times for every inner step. Networks that need more to reach a plateau
+have a :class:`Budget` of their own.
 """
 
 from __future__ import annotations
@@ -16,6 +17,34 @@ from fspll.metalearning import REGIMES
 from fspll.metalearning.plan import TrainingPlan
 
 _EPOCH = 100  # tasks per epoch: the paper's T
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How the networks of one regime are trained, where that differs from the profile.
+
+    Attributes
+    ----------
+    regime : str
+    r : int, optional
+        Only networks for this r.
+    images : int, optional
+        Passed through the network.
+    settings : tuple of (str, value)
+        Of the :class:`~fspll.metalearning.TrainingPlan`, e.g. ``(("n_way", 20), ("epochs", 30))``.
+
+    Examples
+    --------
+    >>> longer = Budget("fspll", r=3, images=1_800_000)
+    >>> profile = replace(PROFILES["cpu"], budgets=(longer,))
+    >>> [profile.plan("fspll", r).epochs for r in (2, 3)]
+    [3, 30]
+    """
+
+    regime: str
+    r: int | None = None
+    images: int | None = None
+    settings: tuple[tuple[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -37,18 +66,33 @@ class Profile:
         By regime; "" is for those not named. Chosen on meta-training classes.
     n_tasks : int
         Meta-test tasks per setting; the paper's 100 rounds.
+    budgets, photo_budgets : tuples of Budget
+        Networks that are trained otherwise, on characters and on photos; of several that fit, the
+        later one wins.
     photo_tasks, photo_size, photo_epochs : int
         Meta-test tasks per setting, height and width in pixels, and epochs, where the data are
         photos; 0 epochs means as many as for characters.
+    many_shots, many_shot_tasks : int
+        From this K2 on only so many of the tasks; 0 tasks are as many as at fewer shots.
+    photo_encoder : str
+        A frozen encoder whose features, as they are and adapted to the meta-training classes, get
+        rows of their own where the data are photos; "" for none.
     n_ways, n_shots, rs : tuples of int
         The Omniglot grid: N2, K2, r.
     photo_ways, photo_shots, photo_rs : tuples of int
         The miniImageNet grid.
     maml_steps : int
         Steps of adaptation at test.
+    maml_test, photo_maml_test : tuples of (str, int, int, float)
+        Regime ("" for all), least N2, steps of adaptation at test, and their rate in units of the
+        one in training; of several that fit, the later one wins.
+    maml_per_way : bool
+        Whether MAML has a network for every N2, trained on tasks of as many classes.
     maml_tasks : int
         Only so many of the tasks for MAML, whose rows cost more than all others together; 0 is as
         many as the others.
+    maml_samples : int
+        MAML's rows are left out where a task has more support samples (N2 K2); 0 is never.
     """
 
     name: str
@@ -65,18 +109,27 @@ class Profile:
         ("maml+", 2e-3),
         ("", 3e-4),
     )
+    budgets: tuple[Budget, ...] = ()
+    photo_budgets: tuple[Budget, ...] = ()
     n_tasks: int = 100
     photo_tasks: int = 100
     photo_size: int = 84
     photo_epochs: int = 0
+    many_shots: int = 30
+    many_shot_tasks: int = 0
+    photo_encoder: str = ""
     n_ways: tuple[int, ...] = (5, 10, 20, 30)
     n_shots: tuple[int, ...] = (5, 10)
     rs: tuple[int, ...] = (1, 2, 3)
     photo_ways: tuple[int, ...] = (5, 10, 15, 20)
-    photo_shots: tuple[int, ...] = (5, 10, 20, 50)
+    photo_shots: tuple[int, ...] = (5, 10, 20, 30, 40, 50)
     photo_rs: tuple[int, ...] = (1, 2, 3)
     maml_steps: int = 5
+    maml_test: tuple[tuple[str, int, int, float], ...] = ()
+    photo_maml_test: tuple[tuple[str, int, int, float], ...] = ()
+    maml_per_way: bool = False
     maml_tasks: int = 0
+    maml_samples: int = 0
 
     def for_photos(self) -> Profile:
         """Return the profile as it is where the data are photos."""
@@ -87,6 +140,8 @@ class Profile:
             n_ways=self.photo_ways,
             n_shots=self.photo_shots,
             rs=self.photo_rs,
+            budgets=self.photo_budgets,
+            maml_test=self.photo_maml_test,
         )
 
     @property
@@ -94,44 +149,63 @@ class Profile:
         """Images passed through each network in meta-training."""
         return self.epochs * _EPOCH * self.n_way * (5 + self.n_query)
 
-    def tasks_for(self, method: str) -> int:
-        """Return how many tasks of a setting a method solves."""
-        return (
-            min(self.maml_tasks or self.n_tasks, self.n_tasks) if method == "MAML" else self.n_tasks
-        )
+    def tasks_for(self, *, n_shot: int = 0, adapts: bool = False) -> int:
+        """Return how many tasks of a setting are solved, by MAML where ``adapts``."""
+        limits = [self.n_tasks]
+        if adapts and self.maml_tasks:
+            limits.append(self.maml_tasks)
+        if n_shot >= self.many_shots and self.many_shot_tasks:
+            limits.append(self.many_shot_tasks)
+        return min(limits)
 
-    def plan(self, regime: str, r: int, seed: int = 0) -> TrainingPlan:
-        """Return how a network is meta-trained: under a regime, on sets with r extra labels."""
+    def adaptation(self, regime: str, n_way: int) -> tuple[int, float]:
+        """Return MAML's steps at test and their rate, for a network of a regime and an N2."""
+        found = (self.maml_steps, 1.0)
+        for name, least, steps, factor in self.maml_test:
+            if name in ("", regime) and n_way >= least:
+                found = (steps, factor)
+        return found
+
+    def plan(self, regime: str, r: int, seed: int = 0, n_way: int | None = None) -> TrainingPlan:
+        """Return how a network is meta-trained: under a regime, on sets with r extra labels.
+
+        ``n_way`` is the N2 of the tasks that it is for, where MAML has a network for each.
+        """
+        adapts = REGIMES.get(regime).learner.adapts
         rates = dict(self.learning_rate)
-        common: dict[str, Any] = {
-            "regime": regime,
-            "n_shot": 5,
-            "r": (r,),
-            "fresh": self.fresh,
-            "learning_rate": rates.get(regime, rates[""]),
-            "seed": seed,
-        }
-        if REGIMES.get(regime).learner.adapts:
-            # Five classes and one inner step, as its authors train on Omniglot.
-            shape: dict[str, Any] = {
-                "n_way": 5,
-                "n_query": 5,
-                "inner_steps": 1,
-                "tasks_per_step": 4,
-            }
-            # The support passes forward, back, and through the step again for the second order.
-            passes = 5 * (5 * 3 * shape["inner_steps"] + shape["n_query"])
-        else:
-            reads = REGIMES.get(regime).reads_queries
-            shape = {"n_way": self.n_way, "n_query": self.n_query if reads else 1}
-            passes = shape["n_way"] * (5 + shape["n_query"])
-        epochs = max(1, round(self.images / (passes * _EPOCH))) if self.fresh else self.epochs
-        halve = self.halve_every or ceil(epochs / 3)
-        return TrainingPlan(**common, **shape, n_tasks=_EPOCH, epochs=epochs, halve_every=halve)
+        settings: dict[str, Any] = {"n_way": self.n_way, "n_query": self.n_query}
+        if adapts:  # five classes and one inner step, as its authors train on Omniglot
+            settings = {"n_way": 5, "n_query": 5, "inner_steps": 1, "tasks_per_step": 4}
+        elif not REGIMES.get(regime).reads_queries:
+            settings["n_query"] = 1
+        settings |= {"n_shot": 5, "learning_rate": rates.get(regime, rates[""])}
+        images = self.images if self.fresh else None
+        for budget in self.budgets:
+            if budget.regime == regime and budget.r in (None, r):
+                settings |= dict(budget.settings)
+                images = budget.images or images
+        if adapts and self.maml_per_way and n_way is not None:
+            settings["n_way"] = n_way
+        settings |= {"regime": regime, "r": (r,), "seed": seed, "n_tasks": _EPOCH}
+        plan = TrainingPlan(fresh=self.fresh, **{**settings, "epochs": 1})
+        epochs = settings.get("epochs") or self.epochs
+        if images is not None and "epochs" not in settings:
+            epochs = max(1, round(images / (images_per_task(plan) * _EPOCH)))
+        halve = settings.get("halve_every") or self.halve_every or ceil(epochs / 3)
+        return replace(plan, epochs=epochs, halve_every=halve)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the profile as a dictionary that JSON can hold."""
         return {**asdict(self), "learning_rate": dict(self.learning_rate), "images": self.images}
+
+
+def images_per_task(plan: TrainingPlan) -> int:
+    """Return how many images pass through a network for a task of its training."""
+    passes = 1
+    if REGIMES.get(plan.regime).learner.adapts:
+        # Each step is made once, and the second order goes through it twice again.
+        passes = (1 if plan.first_order else 3) * plan.inner_steps
+    return plan.n_way * (plan.n_shot * passes + plan.n_query)
 
 
 PROFILES = {
@@ -159,7 +233,9 @@ PROFILES = {
             epochs=3,
             photo_epochs=1,
             photo_tasks=50,
-            photo_size=32,
+            photo_size=64,
+            many_shot_tasks=25,
+            photo_encoder="efficientnet-lite0",
             maml_tasks=25,
         ),
         Profile(
@@ -169,7 +245,7 @@ PROFILES = {
             fresh=False,
             halve_every=20,
             learning_rate=(("", 1e-3),),
-            photo_shots=(5, 10, 20, 30, 40, 50),
+            photo_encoder="efficientnet-lite0",
             maml_steps=10,
         ),
     )

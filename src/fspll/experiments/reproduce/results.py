@@ -26,10 +26,12 @@ PARTIAL = ("FsPLL", "FsPLL-nM", "PN", "MAML")
 MANY_SHOT = ("PL-AGGD", "PALOC", "PL-ECOC", "PL-LEAF")
 PRECISE = ("FsPLL+", "PN+", "MAML+")
 PRECISE_TWICE = ("FsPLL++", "PN++")
-DEFAULT, CEILING = "fspll default", "ceiling"
+DEFAULT, DEFAULT_PLUS, CEILING = "fspll default", "fspll default+", "ceiling"
+MAML_TOTAL = "MAML-total"
+PHOTO_FEATURES = ("photo encoder", "adapted photo encoder")
 
 _KNOWN = (*PARTIAL, *MANY_SHOT, *PRECISE, *PRECISE_TWICE)
-_FEATURES = ("", "trained", "untrained")
+_FEATURES = ("", "trained", "untrained", *PHOTO_FEATURES)
 
 # The groups that the paper compares within, by what the methods may know.
 _GROUPS = ((*PARTIAL, *MANY_SHOT), PRECISE, PRECISE_TWICE)
@@ -77,8 +79,9 @@ class Cell:
         A name as readers know it: "FsPLL", "PN+", "PL-AGGD", "fspll default", "ceiling".
     features : str
         What the row's method works on: "trained" for features of a network meta-trained on the
-        same candidate sets as FsPLL's, "untrained" for those of a random network; "" for rows that
-        have a network of their own.
+        same candidate sets as FsPLL's, "untrained" for those of a random network, one of
+        :data:`PHOTO_FEATURES` for those of a frozen encoder; "" for rows that have a network of
+        their own.
     condition : Condition
     query, support : arrays of shape (n_tasks,)
         Share of right labels among the queries and among the support samples of each task; empty
@@ -160,7 +163,7 @@ class Outcome:
 
         Only Omniglot is in print: a stand-in's figures never get the paper's beside them.
         """
-        if condition.is_varied or not self.is_omniglot:
+        if condition.is_varied or not self.is_omniglot or row[1] in PHOTO_FEATURES:
             return None
         return published.find(row[0], condition.n_way, condition.n_shot, condition.r)
 
@@ -205,25 +208,35 @@ def label(row: Row) -> str:
 
 
 def in_order(rows: Iterable[Row]) -> list[Row]:
-    """Return rows in the paper's order, then those it has not, our default and the ceiling last."""
-    last = [*_KNOWN, None, DEFAULT, CEILING]
+    """Return rows in the paper's order, then those it has not, our default and the ceiling last.
 
-    def position(row: Row) -> tuple[int, int]:
+    Rows on the features of a frozen encoder come after all others.
+    """
+    last = [*_KNOWN, None, MAML_TOTAL, DEFAULT, DEFAULT_PLUS, CEILING]
+
+    def position(row: Row) -> tuple[int, int, int]:
         name, features = row
         known = name if name in last else None
-        return last.index(known), _FEATURES.index(features) if features in _FEATURES else 9
+        kind = _FEATURES.index(features) if features in _FEATURES else 9
+        frozen = kind if features in PHOTO_FEATURES else 0
+        return frozen, last.index(known), kind
 
     return sorted(rows, key=position)
 
 
 def in_groups(rows: Iterable[Row]) -> list[list[Row]]:
-    """Return rows in the groups within which the paper compares, and the rest as a last group."""
+    """Return rows in the groups within which the paper compares, the rest as a group after them.
+
+    Rows on the features of a frozen encoder are a group for each kind.
+    """
     ordered = in_order(rows)
-    groups = [[row for row in ordered if row[0] in group] for group in _GROUPS]
-    rest = [row for row in ordered if row[0] not in _KNOWN]
-    return [group for group in (*groups, rest) if group]
+    own = [row for row in ordered if row[1] not in PHOTO_FEATURES]
+    groups = [[row for row in own if row[0] in group] for group in _GROUPS]
+    groups.append([row for row in own if row[0] not in _KNOWN])
+    groups += [[row for row in ordered if row[1] == kind] for kind in PHOTO_FEATURES]
+    return [group for group in groups if group]
 
 
 def is_of_the_paper(row: Row) -> bool:
     """Whether the paper has this row."""
-    return row[0] in _KNOWN
+    return row[0] in _KNOWN and row[1] not in PHOTO_FEATURES

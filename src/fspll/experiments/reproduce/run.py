@@ -1,8 +1,10 @@
 """Run a grid: what is missing and nothing else, on many processes or on a cluster.
 
-Three stages, each of independent pieces: networks are meta-trained, the meta-test images are
-embedded by each of them, tasks are solved in parts of a few dozen. Every finished piece is written
-down at once, so that a run killed at any moment goes on from there.
+Stages, each of independent pieces: networks are meta-trained; heads are fitted to what a frozen
+encoder makes of images; the meta-test images are embedded by each of them; tasks are solved in
+parts of a few dozen. Every finished piece is written down at once, so that a run killed at any
+moment goes on from there. A run with a time limit begins no piece after it, and a network under way
+is trained on by the next run.
 """
 
 from __future__ import annotations
@@ -21,13 +23,22 @@ from typing import Any
 from fspll._common.errors import InputError, MissingPackageError
 from fspll._common.locks import lock_folder
 from fspll._common.processes import end_with
-from fspll.experiments.reproduce.jobs import NetworkJob, ScoreJob
+from fspll._common.words import counted
+from fspll.experiments.reproduce.jobs import EmbeddingJob, HeadJob, ScoreJob, Split
+from fspll.experiments.reproduce.portable import PORTABLE, open_results, write_portable
 from fspll.experiments.reproduce.results import Cell
-from fspll.experiments.reproduce.store import RESULTS, Figures, Store, versions
-from fspll.experiments.reproduce.worker import embed_network, solve_tasks, train_network
-from fspll.metalearning.trainer import LOG, MODEL
+from fspll.experiments.reproduce.store import Figures, Run, Store, versions
+from fspll.experiments.reproduce.worker import (
+    embed_network,
+    encode_images,
+    solve_tasks,
+    train_network,
+)
+from fspll.metalearning.plan import TrainingPlan
+from fspll.metalearning.trainer import LOG
 
-PART = 25  # tasks solved together: what a killed worker loses at most
+PART = 25  # tasks solved together, at most: what a killed worker loses
+_PART_SECONDS = 60.0  # of work in a part, roughly, at most: how far a run exceeds a time limit
 _CONNECTING = 15  # seconds to wait for a cluster to answer
 _PATIENCE = 3  # worker pools that may break one after the other without any piece finished
 
@@ -70,9 +81,10 @@ def run(
     *,
     experiment: str = "",
     profile: str = "",
+    until: float | None = None,
     progress: Progress | None = None,
 ) -> None:
-    """Compute every cell that is not in ``out/results.sqlite`` yet.
+    """Compute every cell that is neither in ``out/results.sqlite`` nor in ``out/results.jsonl``.
 
     Parameters
     ----------
@@ -83,6 +95,8 @@ def run(
     workers : Workers
     experiment, profile : str
         For the record of runs.
+    until : float, optional
+        Begin nothing more when ``time.time()`` is past this.
     progress : callable, optional
         Called as ``progress(what, done, total)`` with estimated seconds of work.
     """
@@ -91,32 +105,43 @@ def run(
     with (
         workers_ready(workers) as client,
         lock_folder(out),
-        Store(out / RESULTS) as store,
+        open_results(out) as store,
     ):
-        todo = _Todo.of(cells, store, out)
+        todo = Todo.of(cells, store, out)
         try:
             with _Meter(todo, out, progress) as meter:
-                for pieces in _stages(todo, store, out, workers.device, meter):
-                    _finish(pieces, workers, client)
+                for pieces in _stages(todo, store, out, workers.device, until, meter):
+                    if not _finish(pieces, workers, client, until):
+                        break
         finally:
-            store.add_run(started, experiment, profile, str(workers), time.perf_counter() - clock)
+            seconds = round(time.perf_counter() - clock, 1)
+            if todo:
+                store.add_run(Run(started, experiment, profile, str(workers), seconds))
+            write_portable(store, out / PORTABLE)
+
+
+def what_is_left(cells: Sequence[Cell], out: Path) -> Todo:
+    """Return what of some cells is not computed yet."""
+    with open_results(out) as store:
+        return Todo.of(cells, store, out)
 
 
 @dataclass
-class _Todo:
+class Todo:
     """What is missing: networks to train, networks whose features are needed, parts of jobs."""
 
-    networks: list[NetworkJob]
-    embeddings: list[NetworkJob]
+    networks: list[EmbeddingJob]
+    embeddings: list[EmbeddingJob]
     parts: list[tuple[ScoreJob, list[int]]]
 
     @classmethod
-    def of(cls, cells: Sequence[Cell], store: Store, out: Path) -> _Todo:
+    def of(cls, cells: Sequence[Cell], store: Store, out: Path) -> Todo:
+        """Compare what was asked for with what is there."""
         parts: dict[tuple[str, int], tuple[ScoreJob, list[int]]] = {}
         for job in dict.fromkeys(cell.job for cell in cells if cell.job is not None):
-            key = job.key
+            key, size = job.key, min(PART, max(1, int(_PART_SECONDS / job.seconds(1))))
             for task in store.missing(key, job.n_tasks):
-                part = parts.setdefault((key, task // PART), (job, []))
+                part = parts.setdefault((key, task // size), (job, []))
                 if task not in part[1]:
                     part[1].append(task)
         needed = {job.network: None for job, _ in parts.values() if job.network is not None}
@@ -125,7 +150,7 @@ class _Todo:
             for job, _ in parts.values()
             if job.network is not None and job.method.needs_features
         }
-        networks = [n for n in needed if n.plan and not (n.folder(out) / MODEL).exists()]
+        networks = [network for network in needed if not network.is_ready(out)]
         # The longest first: a short piece at the end leaves no worker idle for long.
         return cls(
             sorted(networks, key=lambda job: job.training_seconds, reverse=True),
@@ -133,21 +158,30 @@ class _Todo:
             sorted(parts.values(), key=lambda part: part[0].seconds(len(part[1])), reverse=True),
         )
 
+    def __bool__(self) -> bool:
+        return bool(self.networks or self.parts)
+
+    def __str__(self) -> str:
+        """Return what is left for people: "2 networks and 75 tasks"."""
+        n_tasks = sum(len(numbers) for _, numbers in self.parts)
+        named = [(len(self.networks), "network"), (n_tasks, "task")]
+        return " and ".join(counted(n, word) for n, word in named if n) or "nothing"
+
 
 # What a worker computes, and what is then done with the result in this process.
 _Piece = tuple[Callable[[], Any], Callable[[Any], None]]
 
 
 def _stages(
-    todo: _Todo, store: Store, out: Path, device: str, meter: _Meter
+    todo: Todo, store: Store, out: Path, device: str, until: float | None, meter: _Meter
 ) -> Iterator[list[_Piece]]:
     """Yield what can be computed at the same time: networks, then features, then tasks."""
 
-    def trained(job: NetworkJob, seconds: float) -> None:
+    def trained(job: EmbeddingJob, seconds: float) -> None:
         store.add_network(job.key, job.settings, versions(), seconds)
         meter.trained(job)
 
-    def embedded(job: NetworkJob, seconds: float) -> None:
+    def embedded(job: EmbeddingJob, seconds: float) -> None:
         meter.add(f"embedded by {job.label}", job.embedding_seconds)
 
     def solved(job: ScoreJob, figures: Figures) -> None:
@@ -156,9 +190,21 @@ def _stages(
         what = f"{job.method.name}, {shape.n_way}-way {shape.n_shot}-shot, r = {shape.r}"
         meter.add(what, job.seconds(len(figures.tasks)))
 
+    def training(job: EmbeddingJob) -> _Piece:
+        return partial(train_network, job, out, device, until), partial(trained, job)
+
+    heads = [job for job in todo.networks if isinstance(job, HeadJob)]
+    # What several of the pieces after it read: were it one of them, others would do it again.
+    asked: list[tuple[HeadJob, Split]] = [(job.base, "train") for job in heads]
+    asked += [(job.base, "test") for job in todo.embeddings if isinstance(job, HeadJob)]
     yield [
-        (partial(train_network, job, out, device), partial(trained, job)) for job in todo.networks
+        *(training(job) for job in todo.networks if job not in heads),
+        *(
+            (partial(encode_images, base, split), lambda _: None)
+            for base, split in dict.fromkeys(asked)
+        ),
     ]
+    yield [training(job) for job in heads]
     yield [(partial(embed_network, job, out), partial(embedded, job)) for job in todo.embeddings]
     yield [
         (partial(solve_tasks, job, numbers, out), partial(solved, job))
@@ -183,24 +229,33 @@ def workers_ready(workers: Workers) -> AbstractContextManager[Any]:
         raise InputError(f"no Dask scheduler answers at {workers.scheduler}: {error}") from None
 
 
-def _finish(pieces: list[_Piece], workers: Workers, client: Any) -> None:
-    """Compute all pieces; when a worker is killed, start new ones and go on with the rest."""
-    left, broken = dict(enumerate(pieces)), 0
+def _finish(pieces: list[_Piece], workers: Workers, client: Any, until: float | None) -> bool:
+    """Compute all pieces; when a worker is killed, start new ones and go on with the rest.
+
+    Returns whether all are computed; not so when the time was up.
+    """
+    left, broken, whole = dict(enumerate(pieces)), 0, True
     while left:
         before = len(left)
         try:
-            for number, result in _results(left, workers, client):
+            for number, result in _results(left, workers, client, until):
                 _, done = left.pop(number)
-                done(result)
+                if result is None:
+                    whole = False
+                else:
+                    done(result)
         except _worker_lost():
             broken = broken + 1 if len(left) == before else 0
             if broken >= _PATIENCE:
                 raise
+    return whole
 
 
-def _results(left: dict[int, _Piece], workers: Workers, client: Any) -> Iterator[tuple[int, Any]]:
+def _results(
+    left: dict[int, _Piece], workers: Workers, client: Any, until: float | None
+) -> Iterator[tuple[int, Any]]:
     """Yield (number, result) of pieces as they are finished, in any order."""
-    calls = [(number, compute) for number, (compute, _) in left.items()]
+    calls = [(number, compute, until) for number, (compute, _) in left.items()]
     if client is None and workers.n_jobs == 1:
         for call in calls:
             yield _numbered(*call)
@@ -223,8 +278,9 @@ def _results(left: dict[int, _Piece], workers: Workers, client: Any) -> Iterator
         yield from pool(delayed(_numbered)(*call) for call in calls)
 
 
-def _numbered(number: int, compute: Callable[[], Any]) -> tuple[int, Any]:
-    return number, compute()
+def _numbered(number: int, compute: Callable[[], Any], until: float | None) -> tuple[int, Any]:
+    """Return what a piece computes, or None where it would begin after the time is up."""
+    return number, compute() if until is None or time.time() <= until else None
 
 
 def _worker_lost() -> type[BaseException]:
@@ -239,7 +295,7 @@ def _worker_lost() -> type[BaseException]:
 class _Meter:
     """Adds up the estimated cost of what is done, and follows networks while they are trained."""
 
-    def __init__(self, todo: _Todo, out: Path, progress: Progress | None) -> None:
+    def __init__(self, todo: Todo, out: Path, progress: Progress | None) -> None:
         self.progress, self.out = progress, out
         self.total = (
             sum(job.training_seconds for job in todo.networks)
@@ -259,7 +315,7 @@ class _Meter:
     def __exit__(self, *error: object) -> None:
         self.stopped.set()
 
-    def trained(self, job: NetworkJob) -> None:
+    def trained(self, job: EmbeddingJob) -> None:
         """Count a network that is ready."""
         self.training.pop(job.key, None)
         self.add(f"trained {job.label}", job.training_seconds)
@@ -282,6 +338,6 @@ class _Meter:
         for job in list(self.training.values()):
             with suppress(OSError), (job.folder(self.out) / LOG).open("rb") as lines:
                 steps = sum(1 for _ in lines)
-                total = job.plan.total_steps if job.plan else 1
+                total = job.plan.total_steps if isinstance(job.plan, TrainingPlan) else 1
                 cost += job.training_seconds * min(steps / total, 1.0)
         return cost

@@ -13,7 +13,6 @@ import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
@@ -22,10 +21,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fspll._common.errors import DataError
-from fspll.experiments.reproduce.jobs import Source
-from fspll.experiments.reproduce.profiles import Profile
-from fspll.experiments.reproduce.results import Cell, Outcome
-from fspll.metalearning.trainer import MODEL
 
 RESULTS = "results.sqlite"
 _FORMAT = 2  # format 1 had no checksums
@@ -56,6 +51,16 @@ class Figures(NamedTuple):
     query: np.ndarray
     support: np.ndarray
     seconds: np.ndarray
+
+
+class Run(NamedTuple):
+    """When a run began, what it ran and where, and how long it took."""
+
+    started: str
+    experiment: str
+    profile: str
+    workers: str
+    seconds: float
 
 
 class Store:
@@ -235,12 +240,12 @@ class Store:
                 (key, _json(settings), _json(versions), seconds),
             )
 
-    def networks(self) -> dict[str, tuple[dict[str, Any], float]]:
-        """Return settings and seconds of every network that is ready, by key."""
-        rows = self._read("SELECT key, settings, seconds FROM networks ORDER BY key")
+    def networks(self) -> dict[str, tuple[dict[str, Any], dict[str, str], float]]:
+        """Return settings, versions and seconds of every network that is ready, by key."""
+        rows = self._read("SELECT key, settings, versions, seconds FROM networks ORDER BY key")
         return {
-            key: (self._parse(settings), seconds)
-            for key, settings, seconds in rows
+            key: (self._parse(settings), self._parse(made), seconds)
+            for key, settings, made, seconds in rows
             if isinstance(seconds, float)
         }
 
@@ -253,28 +258,26 @@ class Store:
             }
         return [self._parse(text) for text in sorted(found, key=str)]
 
-    def add_run(
-        self, started: str, experiment: str, profile: str, workers: str, seconds: float
-    ) -> None:
+    def jobs(self) -> list[tuple[str, dict[str, Any], dict[str, str]]]:
+        """Return key, settings and versions of every job, sorted by key."""
+        rows = self._read("SELECT key, settings, versions FROM jobs ORDER BY key")
+        return [(key, self._parse(settings), self._parse(made)) for key, settings, made in rows]
+
+    def counts(self) -> dict[str, int]:
+        """Return how many tasks there are of every job, damaged ones included, by key."""
+        return dict(self._read("SELECT key, COUNT(*) FROM tasks GROUP BY key"))
+
+    def add_run(self, run: Run) -> None:
         """Note how long a run took, whether it finished or not."""
         with self._transaction():
-            self.db.execute(
-                "INSERT INTO runs VALUES (?, ?, ?, ?, ?)",
-                (started, experiment, profile, workers, seconds),
-            )
+            self.db.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?)", run)
 
-    def runs(self, experiment: str, profile: str) -> list[dict[str, Any]]:
-        """Return the runs of an experiment so far."""
+    def runs(self) -> list[Run]:
+        """Return all runs so far, the first ones first."""
         rows = self._read(
-            "SELECT started, workers, seconds FROM runs WHERE experiment = ? AND profile = ? "
-            "ORDER BY started",
-            (experiment, profile),
+            "SELECT started, experiment, profile, workers, seconds FROM runs ORDER BY started"
         )
-        return [
-            {"started": started, "workers": workers, "seconds": round(seconds, 1)}
-            for started, workers, seconds in rows
-            if isinstance(seconds, float)
-        ]
+        return [Run(*row) for row in rows if isinstance(row[-1], float)]
 
 
 def _check_sum(row: Sequence[Any]) -> int:
@@ -298,65 +301,3 @@ def versions() -> dict[str, str]:
     """Return the versions that a result depends on, by package."""
     names = ("fspll", "torch", "numpy", "scipy", "scikit-learn")
     return {"python": platform.python_version()} | {name: metadata.version(name) for name in names}
-
-
-# -------------------------------------------------------------------- from the store to an outcome
-
-
-def collect(
-    experiment: str, profile: Profile, source: Source, cells: Sequence[Cell], out: Path
-) -> Outcome:
-    """Return what ``out/results.sqlite`` holds of a grid.
-
-    A cell counts when all its tasks are there; half a cell would be compared on other tasks than
-    its neighbors.
-    """
-    found = []
-    with Store(out / RESULTS) as store:
-        for cell in cells:
-            if cell.job is None:
-                continue
-            figures = store.figures(cell.job.key, cell.job.n_tasks)
-            if len(figures.tasks) == cell.job.n_tasks:
-                seconds = float(figures.seconds.sum())
-                found.append(
-                    replace(cell, query=figures.query, support=figures.support, seconds=seconds)
-                )
-        about = _about(experiment, profile, source, cells, store, out)
-    missing = len(cells) - len(found)
-    dataset = source.dataset.describe(source.load("test"))
-    return Outcome(experiment, dataset, profile.name, tuple(found), about, missing)
-
-
-def _about(
-    experiment: str,
-    profile: Profile,
-    source: Source,
-    cells: Sequence[Cell],
-    store: Store,
-    out: Path,
-) -> dict[str, Any]:
-    profile = profile.for_photos() if source.dataset.kind == "photos" else profile
-    ready = store.networks()
-    jobs = [cell.job for cell in cells if cell.job is not None]
-    networks = {}
-    for network in (job.network for job in jobs):
-        if network is None or network.plan is None or not (network.folder(out) / MODEL).exists():
-            continue
-        networks[network.label] = {
-            "steps": network.plan.total_steps,
-            "tasks": network.plan.total_steps * network.plan.tasks_per_step,
-            # A network that another run or machine put there has no time in this store.
-            **({"seconds": round(ready[network.key][1], 1)} if network.key in ready else {}),
-            "plan": network.plan.to_dict(),
-        }
-    return {
-        "seed": jobs[0].seed if jobs else 0,
-        "tasks per setting": profile.n_tasks,
-        "tasks per setting for MAML": profile.tasks_for("MAML"),
-        "images that a network is trained on": profile.images,
-        "profile": profile.to_dict(),
-        "networks": networks,
-        "runs": store.runs(experiment, profile.name),
-        "versions": store.versions(job.key for job in jobs),
-    }
