@@ -34,7 +34,6 @@ from fspll.embeddings.networks.conv4 import Conv4Classifier
 from fspll.experiments.statistics import calibration_error
 from fspll.metalearning import REGIMES
 from fspll.metalearning.adaptation import solve_task
-from fspll.metalearning.objectives import average_over_candidates
 from fspll.rectifiers.base import Rectifier
 from fspll.rectifiers.evidence import EvidenceRule
 from fspll.rectifiers.paper import EqualWeights, FsPLLRule
@@ -280,9 +279,8 @@ class Maml(Method):
         plan = samples.encoder.metadata.get("training", {}).get("plan", {})
         rate = float(plan.get("inner_rate", 0.5)) * self.rate_factor
         settings: dict[str, Any] = {"steps": self.steps, "rate": rate}
-        regime = plan.get("regime")
-        if regime in REGIMES and REGIMES.get(regime).objective is not average_over_candidates:
-            settings["objective"] = REGIMES.get(regime).objective
+        if plan.get("regime") in REGIMES:
+            settings["objective"] = REGIMES.get(plan["regime"]).objective
         return score_maml(samples.encoder.network, samples.data, tasks, **settings)
 
     def seconds(self, shape: TaskSettings, pixels: float) -> float:

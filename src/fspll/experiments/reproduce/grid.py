@@ -26,7 +26,6 @@ from fspll.experiments.reproduce.results import (
     Cell,
     Condition,
 )
-from fspll.metalearning import REGIMES
 from fspll.metalearning.head_tasks import HeadPlan
 from fspll.rectifiers.registry import DEFAULT as DEFAULT_RECTIFIER
 from fspll.tasks import TaskSettings
@@ -197,8 +196,7 @@ def _specs(experiment: str, profile: Profile, source: Source) -> list[RowSpec]:
         raise InputError(
             f"what to reproduce is one of {', '.join(EXPERIMENTS)} or all, not {experiment!r}"
         )
-    rows: Sequence[RowSpec] = {"noise": NOISE, "parameters": PARAMETERS}.get(experiment, TABLE)
-    specs = [row for row in rows if row.network in ("", "untrained") or row.network in REGIMES]
+    specs = list({"noise": NOISE, "parameters": PARAMETERS}.get(experiment, TABLE))
     photos = experiment == "mini-imagenet" and source.dataset.kind == "photos"
     if photos and profile.photo_encoder and not missing_encoder(experiment, profile, source):
         specs += ON_PHOTO_FEATURES
