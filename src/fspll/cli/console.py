@@ -29,7 +29,7 @@ from rich.text import Text
 from fspll._common.words import visible
 
 if TYPE_CHECKING:
-    from fspll.metalearning.ranks import OneProcess
+    from fspll.metalearning.step_tasks import OneProcess
 
 
 class _Console(Console):

@@ -25,52 +25,10 @@ from torch import distributed as dist
 
 from fspll._common.devices import choose_device
 from fspll._common.errors import InputError, RankError
-from fspll.metalearning.step_tasks import StepTasks, TaskFigures
+from fspll.metalearning.step_tasks import OneProcess, StepTasks, TaskFigures
 
 _PAUSE = 0.05  # seconds between two looks at whether the others are there
 _END = -1.0  # in the place of a step's number
-
-
-class OneProcess:
-    """All tasks of a step in this process; also the interface of :class:`Ranks`.
-
-    Attributes
-    ----------
-    count : int
-        Processes.
-    leads : bool
-        Whether this process takes the steps and writes the files; the others :meth:`follow`.
-    """
-
-    count = 1
-    leads = True
-
-    def check(self, tasks_per_step: int) -> None:
-        """Raise if a process would have no task to run."""
-
-    def choose_device(self, device: str) -> torch.device:
-        """Return the device of this process."""
-        return choose_device(device)
-
-    @contextmanager
-    def connected(self, tasks: StepTasks, about: Mapping[str, Any]) -> Iterator[None]:
-        """Connect the processes; ``about``, which JSON can hold, must be the same in all."""
-        yield
-
-    def run(self, tasks: StepTasks, step: int) -> list[TaskFigures]:
-        """Add the gradients of all tasks of a step, in their order, to the network's."""
-        return [tasks.run(step, place) for place in range(tasks.count)]
-
-    def follow(self, tasks: StepTasks) -> list[float]:
-        """Run the tasks that rank 0 asks for, until it dismisses; return what it said then."""
-        raise NotImplementedError("a single process leads")
-
-    def dismiss(self, *numbers: float) -> None:
-        """End what the others do in :meth:`follow`, and tell them four numbers."""
-
-    def ends_first(self) -> bool:
-        """Return whether no other process of this machine has ended with an error before."""
-        return True
 
 
 class Ranks(OneProcess):
@@ -95,12 +53,11 @@ class Ranks(OneProcess):
         if chosen.type != "cuda":
             return chosen
         index, here = (int(os.environ.get(name, 0)) for name in ("LOCAL_RANK", "LOCAL_WORLD_SIZE"))
-        if chosen.index is not None and here > 1:
-            raise InputError(f"device={device!r} is one GPU for {here} processes; use 'cuda'")
-        if chosen.index is None and index >= torch.cuda.device_count():
+        gpus = torch.cuda.device_count() if chosen.index is None else 1
+        if here > gpus:
             raise InputError(
-                f"{here} processes were started on a machine with {torch.cuda.device_count()} of "
-                "the GPUs that they need; start one per GPU, or use device='cpu'"
+                f"device={device!r} has {gpus} GPU(s) for the {here} processes of this machine; "
+                "start one per GPU, or use device='cpu'"
             )
         chosen = torch.device("cuda", index if chosen.index is None else chosen.index)
         torch.cuda.set_device(chosen)
@@ -131,20 +88,18 @@ class Ranks(OneProcess):
     def run(self, tasks: StepTasks, step: int) -> list[TaskFigures]:
         """Have all tasks of a step run, and add their gradients in the order of the tasks."""
         parameters = list(tasks.network.parameters())
-        self._broadcast(step, 0, 0, 0, 0)
-        weights = self._flat(*parameters)
-        with self._talk():
-            dist.broadcast(weights, src=0)
+        self._broadcast(torch.tensor([step, 0, 0, 0, 0], dtype=torch.float64))
+        weights = self._broadcast(self._row(*parameters))
         figures = [tasks.run(step, place) for place in self._share(tasks, 0)]
-        n_statistics = sum(tensor.numel() for tensor in tasks.running())
-        row = weights.new_empty(2 + n_statistics + len(weights))
+        n_others = 2 + sum(tensor.numel() for tensor in tasks.running())
+        row = weights.new_empty(n_others + len(weights))
         for rank in range(1, self.count):
             for place in self._share(tasks, rank):
                 with self._talk():
                     dist.recv(row, src=rank, tag=place)
                 loss, accuracy = row[:2].tolist()
-                figures.append(TaskFigures(loss, accuracy, row[2 : 2 + n_statistics].clone()))
-                for parameter, new in _cut(row[2 + n_statistics :], parameters):
+                figures.append(TaskFigures(loss, accuracy, row[2:n_others].clone()))
+                for parameter, new in _cut(row[n_others:], parameters):
                     if parameter.grad is not None:
                         parameter.grad += new
                     elif new.any():  # a parameter that no task uses keeps having no gradient
@@ -157,34 +112,39 @@ class Ranks(OneProcess):
         _set_signal(signal.SIGINT, signal.SIG_IGN)
         tasks.begin()
         parameters = list(tasks.network.parameters())
-        weights = self._flat(*parameters)
-        buffers = _Buffers(tasks)
-        while (numbers := self._broadcast())[0] != _END:
-            with self._talk():
-                dist.broadcast(weights, src=0)
+        weights, buffers = self._row(*parameters), tasks.other_buffers()
+        while True:
+            step, *numbers = self._broadcast(torch.zeros(5, dtype=torch.float64)).tolist()
+            if step == _END:
+                with self._talk():
+                    dist.barrier()
+                return numbers
+            self._broadcast(weights)
             with torch.no_grad():
                 for parameter, new in _cut(weights, parameters):
                     parameter.copy_(new)
             sent = []  # with the rows, which must live until they have arrived
             for place in self._share(tasks, self.rank):
                 tasks.network.zero_grad(set_to_none=True)
-                loss, accuracy, statistics = tasks.run(int(numbers[0]), place)
+                loss, accuracy, statistics = tasks.run(int(step), place)
                 gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
-                row = self._flat(torch.tensor([loss, accuracy]), statistics, *gradients)
+                row = self._row(torch.tensor([loss, accuracy]), statistics, *gradients)
                 with self._talk():
                     sent.append((dist.isend(row, dst=0, tag=place), row))
-            buffers.check()
+            for name, now in tasks.other_buffers().items():
+                if not torch.equal(now, buffers[name]):
+                    raise InputError(
+                        f"training changes the buffer {name} of the network, which is no running "
+                        "statistic of a batch norm with momentum; train it in one process"
+                    )
             with self._talk():
                 for work, _ in sent:
                     assert work is not None
                     work.wait()
-        with self._talk():
-            dist.barrier()
-        return numbers[1:]
 
     def dismiss(self, *numbers: float) -> None:
         """Tell the others that all is done, and wait until they know."""
-        self._broadcast(_END, *numbers)
+        self._broadcast(torch.tensor([_END, *numbers], dtype=torch.float64))
         with self._talk():
             dist.barrier()
 
@@ -198,11 +158,11 @@ class Ranks(OneProcess):
                 self._first = True
         return self._first
 
-    def lost(self) -> RankError:
+    def lost(self, reason: str = "") -> RankError:
         """Return what to raise when another process has ended."""
+        reason = reason or f"one of the {self.count} processes of this run has ended"
         return RankError(
-            f"one of the {self.count} processes of this run has ended; the same command goes on "
-            "from the last save, with any number of processes"
+            f"{reason}; the same command goes on from the last save, with any number of processes"
         )
 
     def _compare(self, about: Mapping[str, Any]) -> None:
@@ -224,43 +184,27 @@ class Ranks(OneProcess):
         """Return the places of a process's tasks; if it does not come out even, rank 0 has less."""
         return range(tasks.count * rank // self.count, tasks.count * (rank + 1) // self.count)
 
-    def _broadcast(self, *numbers: float) -> list[float]:
-        """Send five numbers from rank 0 to all."""
-        tensor = torch.tensor(numbers or [0.0] * 5, dtype=torch.float64, device=self._device)
-        with self._talk():
-            dist.broadcast(tensor, src=0)
-        return tensor.tolist()
-
-    def _flat(self, *tensors: Tensor) -> Tensor:
+    def _row(self, *tensors: Tensor) -> Tensor:
         """Return the values of tensors in one row that can be sent."""
         rows = [tensor.detach().reshape(-1).to(self._device, self._dtype) for tensor in tensors]
         return torch.cat(rows)
 
+    def _broadcast(self, tensor: Tensor) -> Tensor:
+        """Fill a tensor with that of rank 0."""
+        tensor = tensor.to(self._device)
+        with self._talk():
+            dist.broadcast(tensor, src=0)
+        return tensor
+
     @contextmanager
     def _talk(self) -> Iterator[None]:
-        """Name the reason why the others cannot be reached any more."""
+        """Say what it means when another process cannot be reached any more."""
         try:
             yield
+        except RankError:
+            raise
         except RuntimeError as error:
             raise self.lost() from error
-
-
-class _Buffers:
-    """A check that training changes no buffers but the running statistics, which are sent."""
-
-    def __init__(self, tasks: StepTasks) -> None:
-        sent = {id(tensor) for tensor in tasks.running()}
-        named = tasks.network.named_buffers()
-        self.others = {name: (t, t.clone()) for name, t in named if id(t) not in sent}
-
-    def check(self) -> None:
-        """Raise if a buffer has changed since the last time."""
-        for name, (now, before) in self.others.items():
-            if not torch.equal(now, before):
-                raise InputError(
-                    f"training changes the buffer {name} of the network, which is no running "
-                    "statistic of a batch norm with momentum; train it in one process"
-                )
 
 
 def _cut(row: Tensor, parameters: list[torch.nn.Parameter]) -> Iterator[tuple[Any, Tensor]]:
@@ -284,7 +228,8 @@ def join_ranks() -> Iterator[OneProcess]:
 
     def end(number: int, frame: FrameType | None) -> NoReturn:
         _set_signal(signal.SIGTERM, signal.SIG_IGN)
-        raise ranks.lost()
+        others = f"another of its {ranks.count} processes has ended"
+        raise ranks.lost(f"torchrun ended this run, because {others} or it was told to stop")
 
     before = _set_signal(signal.SIGTERM, end)
     try:

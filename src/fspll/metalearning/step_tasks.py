@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from fspll._common.devices import choose_device
 from fspll._common.errors import InputError
 from fspll.metalearning.episodes import Episodes
 from fspll.metalearning.plan import TrainingPlan
@@ -82,9 +84,59 @@ class StepTasks:
                 variance.mul_(rest).add_(left_variance)
                 calls += new_calls.squeeze().to(calls.dtype)
 
+    def other_buffers(self) -> dict[str, Tensor]:
+        """Return copies of the network's buffers that are no such running statistics."""
+        moved = {id(tensor) for tensor in self.running()}
+        named = self.network.named_buffers()
+        return {name: tensor.clone() for name, tensor in named if id(tensor) not in moved}
+
     def running(self) -> list[Tensor]:
         """Return, per layer, running means, running variances and the number of its batches."""
         return [tensor for layer in self.layers for tensor in _statistics(layer)]
+
+
+class OneProcess:
+    """All tasks of a step in this process.
+
+    Also the interface of :class:`fspll.metalearning.ranks.Ranks`, which shares them among several.
+
+    Attributes
+    ----------
+    count : int
+        Processes.
+    leads : bool
+        Whether this process takes the steps and writes the files; the others :meth:`follow`.
+    """
+
+    count = 1
+    leads = True
+
+    def check(self, tasks_per_step: int) -> None:
+        """Raise if a process would have no task to run."""
+
+    def choose_device(self, device: str) -> torch.device:
+        """Return the device of this process."""
+        return choose_device(device)
+
+    @contextmanager
+    def connected(self, tasks: StepTasks, about: Mapping[str, Any]) -> Iterator[None]:
+        """Connect the processes; ``about``, which JSON can hold, must be the same in all."""
+        yield
+
+    def run(self, tasks: StepTasks, step: int) -> list[TaskFigures]:
+        """Add the gradients of all tasks of a step, in their order, to the network's."""
+        return [tasks.run(step, place) for place in range(tasks.count)]
+
+    def follow(self, tasks: StepTasks) -> list[float]:
+        """Run the tasks that rank 0 asks for, until it dismisses; return what it said then."""
+        raise NotImplementedError("a single process leads")
+
+    def dismiss(self, *numbers: float) -> None:
+        """End what the others do in :meth:`follow`, and tell them four numbers."""
+
+    def ends_first(self) -> bool:
+        """Return whether no other process of this machine has ended with an error before."""
+        return True
 
 
 def _statistics(layer: _BatchNorm) -> tuple[Tensor, Tensor, Tensor]:

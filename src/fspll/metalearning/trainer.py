@@ -25,9 +25,8 @@ from fspll.metalearning.episodes import Episodes
 from fspll.metalearning.log import Log, Report, Smooth
 from fspll.metalearning.plan import TrainingPlan
 from fspll.metalearning.prototypes import Learner
-from fspll.metalearning.ranks import OneProcess
 from fspll.metalearning.state import Progress, load_state, save_state
-from fspll.metalearning.step_tasks import StepTasks
+from fspll.metalearning.step_tasks import OneProcess, StepTasks
 
 MODEL, STATE, LOG = "model.safetensors", "state.safetensors", "log.jsonl"
 _ENDING = 5.0  # seconds that a worker of a killed run may take to end
