@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import reduce
+from itertools import count
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -29,15 +30,17 @@ from fspll.metalearning.step_tasks import OneProcess, StepTasks, TaskFigures
 
 _PAUSE = 0.05  # seconds between two looks at whether the others are there
 _END = -1.0  # in the place of a step's number
+_joined = count(1)
 
 
 class Ranks(OneProcess):
     """One of the processes that ``torchrun`` started; see :func:`join_ranks`."""
 
-    def __init__(self, store: dist.Store, rank: int, count: int) -> None:
-        self.store, self.rank, self.count = store, rank, count
+    def __init__(self, store: dist.Store, rank: int, n_ranks: int) -> None:
+        self.store, self.rank, self.count = store, rank, n_ranks
         self.leads = rank == 0
         self._first: bool | None = None
+        self._connections = count(1)
 
     def check(self, tasks_per_step: int) -> None:
         """Raise if a process would have no task to run."""
@@ -67,7 +70,8 @@ class Ranks(OneProcess):
     def connected(self, tasks: StepTasks, about: Mapping[str, Any]) -> Iterator[None]:
         """Connect the processes by gloo, or by NCCL where the network is on GPUs."""
         self.check(tasks.count)
-        self._compare(about)
+        store = dist.PrefixStore(f"connection {next(self._connections)}", self.store)
+        self._compare(about, store)
         parameters = list(tasks.network.parameters())
         on_gpu = parameters[0].device.type == "cuda"
         self._device = parameters[0].device if on_gpu else torch.device("cpu")
@@ -76,7 +80,7 @@ class Ranks(OneProcess):
         with self._talk():
             dist.init_process_group(
                 "nccl" if on_gpu else "gloo",
-                store=self.store,
+                store=store,
                 rank=self.rank,
                 world_size=self.count,
             )
@@ -165,13 +169,13 @@ class Ranks(OneProcess):
             f"{reason}; the same command goes on from the last save, with any number of processes"
         )
 
-    def _compare(self, about: Mapping[str, Any]) -> None:
+    def _compare(self, about: Mapping[str, Any], store: dist.Store) -> None:
         """Wait for all processes; refuse if one has other settings or data, in all alike."""
-        self.store.set(f"about {self.rank}", json.dumps(about))
+        store.set(f"about {self.rank}", json.dumps(about))
         names = [f"about {rank}" for rank in range(self.count)]
-        while not self.store.check(names):  # a wait inside torch would not let signals through
+        while not store.check(names):  # a wait inside torch would not let signals through
             time.sleep(_PAUSE)
-        leading, *others = (json.loads(self.store.get(name)) for name in names)
+        leading, *others = (json.loads(store.get(name)) for name in names)
         for rank, other in enumerate(others, start=1):
             for name, value in leading.items():
                 if other.get(name) != value:
@@ -250,7 +254,7 @@ def _meet() -> Ranks:
     from torch.distributed.rendezvous import rendezvous
 
     try:
-        store, rank, count = next(iter(rendezvous("env://")))
+        store, rank, n_ranks = next(iter(rendezvous("env://")))
     except (ValueError, RuntimeError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(
@@ -258,7 +262,8 @@ def _meet() -> Ranks:
             "them with torchrun"
         ) from error
     attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-    return Ranks(dist.PrefixStore(f"fspll {attempt}", store), rank, count)
+    name = f"fspll {attempt} {next(_joined)}"  # nothing of an earlier run is to be found there
+    return Ranks(dist.PrefixStore(name, store), rank, n_ranks)
 
 
 def _set_signal(number: signal.Signals, action: Any) -> Any:
