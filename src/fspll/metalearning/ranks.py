@@ -86,6 +86,9 @@ class Ranks(OneProcess):
             )
         try:
             yield
+        except BaseException:
+            self.ends_first()  # said before the others can notice
+            raise
         finally:
             dist.destroy_process_group()
 
@@ -113,7 +116,7 @@ class Ranks(OneProcess):
     def follow(self, tasks: StepTasks) -> list[float]:
         """Run this process's share of every step, for the weights that rank 0 sends."""
         # Ctrl-C reaches all processes; rank 0 stops after the step and then tells the others.
-        _set_signal(signal.SIGINT, signal.SIG_IGN)
+        on_interrupt = _set_signal(signal.SIGINT, signal.SIG_IGN)
         tasks.begin()
         parameters = list(tasks.network.parameters())
         weights, buffers = self._row(*parameters), tasks.other_buffers()
@@ -122,6 +125,7 @@ class Ranks(OneProcess):
             if step == _END:
                 with self._talk():
                     dist.barrier()
+                _set_signal(signal.SIGINT, on_interrupt)
                 return numbers
             self._broadcast(weights)
             with torch.no_grad():
