@@ -44,6 +44,10 @@ class CheckpointError(InputError):
     """A model file that is missing, damaged, or of another kind."""
 
 
+class RankError(FsPLLError, RuntimeError):
+    """Another process of a run on several processes has ended before its time."""
+
+
 class MissingPackageError(FsPLLError, ImportError):
     """An optional package is absent; the message says how to install it."""
 

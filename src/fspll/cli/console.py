@@ -7,8 +7,9 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -26,6 +27,9 @@ from rich.segment import Segment
 from rich.text import Text
 
 from fspll._common.words import visible
+
+if TYPE_CHECKING:
+    from fspll.metalearning.step_tasks import OneProcess
 
 
 class _Console(Console):
@@ -113,6 +117,18 @@ def note(message: str, context: typer.Context, word: str = "note") -> None:
     """Print what a person should know besides the results, with options for arguments."""
     shown = escape(with_option_names(message, context.command))
     err.print(f"[yellow]{word}:[/] {shown}", soft_wrap=True)
+
+
+@contextmanager
+def one_voice(ranks: OneProcess) -> Iterator[None]:
+    """Let one of several processes print: rank 0, and of those that fail the first."""
+    out.quiet = err.quiet = not ranks.leads
+    try:
+        yield
+    except BaseException:  # what is printed about it comes after this
+        err.quiet = not ranks.ends_first()
+        raise
+    out.quiet = err.quiet = False
 
 
 def echo(*cells: object) -> None:

@@ -11,7 +11,7 @@ import typer
 from fspll._common.errors import InputError, MissingPackageError
 from fspll._common.words import counted
 from fspll.cli.adapting import Earlier, adapt, check_options
-from fspll.cli.console import err, note, out
+from fspll.cli.console import err, note, one_voice, out
 from fspll.cli.options import DataSetName, FeaturesColumns, Root, numbers
 
 if TYPE_CHECKING:
@@ -82,57 +82,63 @@ def train(
 
     Ctrl-C stops training; the same command goes on.
     """
-    given = check_options(context, encoder)
-    if encoder is not None:
-        earlier = Earlier(dataset, root, images, text, features, features_columns)
+    from fspll.metalearning.ranks import join_ranks
+
+    with join_ranks() as ranks, one_voice(ranks):
+        given = check_options(context, encoder)
         extra = tuple(numbers(r, "--r"))
-        adapt(context, given, earlier, encoder, folder, extra, device=device, restart=restart)
-        return
+        if encoder is not None:
+            if ranks.count > 1:
+                raise InputError("--encoder takes one process: its head is computed in one step")
+            earlier = Earlier(dataset, root, images, text, features, features_columns)
+            adapt(context, given, earlier, encoder, folder, extra, device=device, restart=restart)
+            return
 
-    from fspll._common.devices import choose_device, keep_freed_memory
-    from fspll.datasets.registry import load_images
-    from fspll.metalearning import REGIMES
-    from fspll.metalearning.plan import TrainingPlan
-    from fspll.metalearning.trainer import check_folder
+        from fspll._common.devices import keep_freed_memory
+        from fspll.datasets.registry import load_images
+        from fspll.metalearning import REGIMES
+        from fspll.metalearning.plan import TrainingPlan
+        from fspll.metalearning.trainer import check_folder
 
-    keep_freed_memory()
-    if n_query is None:
-        n_query = 15 if REGIMES.get(regime).reads_queries else 1
-    if update not in ("task", "epoch"):
-        raise InputError(f"--update is task or epoch, not {update!r}")
-    plan = TrainingPlan(
-        regime=regime,
-        n_way=n_way,
-        n_shot=n_shot,
-        n_query=n_query,
-        r=tuple(numbers(r, "--r")),
-        p=p,
-        n_tasks=n_tasks,
-        fresh=fresh,
-        epochs=epochs,
-        tasks_per_step=n_tasks if update == "epoch" else tasks_per_step,
-        optimizer=optimizer,
-        learning_rate=learning_rate,
-        halve_every=halve_every,
-        metric=metric,
-        architecture=architecture,
-        held_out=held_out,
-        patience=patience,
-        seed=seed,
-        inner_steps=inner_steps,
-        inner_rate=inner_rate,
-        first_order=first_order,
-    )
-    # Everything that can be checked is checked before the data set is loaded.
-    check_folder(folder)
-    choose_device(device)
-    writer = _summary_writer() if tensorboard else None
-    data = load_images(dataset, "train", root=root)
-    if data.note:
-        note(f"training on {data.note}", context)
-    observers = [] if writer is None else [_scalars(writer, folder / "tensorboard")]
-    settings = {"device": device, "save_every": save_every, "restart": restart}
-    _run(data, plan, folder, observers, settings)
+        keep_freed_memory()
+        if n_query is None:
+            n_query = 15 if REGIMES.get(regime).reads_queries else 1
+        if update not in ("task", "epoch"):
+            raise InputError(f"--update is task or epoch, not {update!r}")
+        plan = TrainingPlan(
+            regime=regime,
+            n_way=n_way,
+            n_shot=n_shot,
+            n_query=n_query,
+            r=extra,
+            p=p,
+            n_tasks=n_tasks,
+            fresh=fresh,
+            epochs=epochs,
+            tasks_per_step=n_tasks if update == "epoch" else tasks_per_step,
+            optimizer=optimizer,
+            learning_rate=learning_rate,
+            halve_every=halve_every,
+            metric=metric,
+            architecture=architecture,
+            held_out=held_out,
+            patience=patience,
+            seed=seed,
+            inner_steps=inner_steps,
+            inner_rate=inner_rate,
+            first_order=first_order,
+        )
+        # Everything that can be checked is checked before the data set is loaded.
+        check_folder(folder)
+        ranks.check(plan.tasks_per_step)
+        ranks.choose_device(device)
+        writer = _summary_writer() if tensorboard else None
+        data = load_images(dataset, "train", root=root)
+        if data.note:
+            note(f"training on {data.note}", context)
+        observers = [] if writer is None else [_scalars(writer, folder / "tensorboard")]
+        settings = {"device": device, "save_every": save_every, "restart": restart, "ranks": ranks}
+        _run(data, plan, folder, observers, settings)
 
 
 def _run(

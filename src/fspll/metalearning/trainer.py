@@ -12,10 +12,10 @@ from types import FrameType
 
 import numpy as np
 import torch
+from torch import nn
 
 from fspll._common.arguments import check_count
-from fspll._common.devices import choose_device
-from fspll._common.errors import DataError, InputError
+from fspll._common.errors import DataError
 from fspll._common.locks import lock_folder
 from fspll.datasets.base import ImageSet
 from fspll.embeddings.checkpoints import save_checkpoint
@@ -26,6 +26,7 @@ from fspll.metalearning.log import Log, Report, Smooth
 from fspll.metalearning.plan import TrainingPlan
 from fspll.metalearning.prototypes import Learner
 from fspll.metalearning.state import Progress, load_state, save_state
+from fspll.metalearning.step_tasks import OneProcess, StepTasks
 
 MODEL, STATE, LOG = "model.safetensors", "state.safetensors", "log.jsonl"
 _ENDING = 5.0  # seconds that a worker of a killed run may take to end
@@ -54,6 +55,7 @@ def train(
     restart: bool = False,
     observers: tuple[Observer, ...] = (),
     stop: Callable[[], bool] | None = None,
+    ranks: OneProcess | None = None,
 ) -> Trained:
     """Meta-train a network on the classes of ``data``.
 
@@ -77,6 +79,9 @@ def train(
         Each is called with a :class:`~fspll.metalearning.log.Report` after every step.
     stop : callable, optional
         Asked after every step: True stops the run like Ctrl-C.
+    ranks : OneProcess, optional
+        What :func:`fspll.metalearning.ranks.join_ranks` gave, where several processes call this to
+        share the tasks of every step. Only rank 0 has observers called and writes to ``out``.
 
     Returns
     -------
@@ -94,33 +99,27 @@ def train(
     ...     trained.model.name, trained.step
     ('model.safetensors', 3)
     """
-    out = Path(out)
+    out, ranks = Path(out), ranks or OneProcess()
     check_folder(out)
     check_count("save_every", save_every, 1)
     # Everything that can be refused is refused before anything is written.
-    target = choose_device(device)
+    target = ranks.choose_device(device)
     learner = _make_learner(plan, data)
     learner.network.to(target)
     optimizer = _make_optimizer(plan, learner)
-    episodes = Episodes(data, plan, target)
-    with lock_folder(out, wait=_ENDING):
-        run = _Run(out, plan, data, learner, optimizer)
-        run.begin(restart=restart)
-        with _stop_between_steps() as stop_asked:
-            while run.progress.step < plan.total_steps and not _out_of_patience(plan, run.progress):
-                report = run.step(episodes)
-                for observe in observers:
-                    observe(report)
-                if run.progress.step % save_every == 0:
-                    run.save()
-                if stop_asked() or (stop is not None and stop()):
-                    run.save()
-                    return _trained(None, run.progress)
-        run.save()
-        if run.progress.best is not None:
-            learner.network.load_state_dict(run.progress.best)
-        _save_model(out / MODEL, learner, plan, data, run.progress)
-    return _trained(out / MODEL, run.progress)
+    tasks = StepTasks(learner, Episodes(data, plan, target), plan)
+    with ranks.connected(tasks, {**plan.to_dict(), "data": repr(data)}):
+        if ranks.leads:
+            with lock_folder(out, wait=_ENDING):
+                run = _Run(out, plan, data, tasks, optimizer, ranks)
+                run.begin(restart=restart)
+                ended = run.go_on(observers, save_every, stop)
+            ranks.dismiss(*ended)
+        else:
+            ended = ranks.follow(tasks)
+    finished, step, best_epoch, best_figure = ended
+    model = out / MODEL if finished else None
+    return Trained(model, int(step), bool(finished), int(best_epoch), best_figure)
 
 
 @dataclass
@@ -130,8 +129,9 @@ class _Run:
     out: Path
     plan: TrainingPlan
     data: ImageSet
-    learner: Learner
+    tasks: StepTasks
     optimizer: torch.optim.Optimizer
+    ranks: OneProcess
     progress: Progress = field(default_factory=Progress)
 
     def begin(self, *, restart: bool) -> None:
@@ -141,7 +141,7 @@ class _Run:
             self._save_state()
         elif (self.out / STATE).exists():
             self.progress = load_state(
-                self.out / STATE, self.plan, self.data, self.learner.network, self.optimizer
+                self.out / STATE, self.plan, self.data, self.tasks.network, self.optimizer
             )
         elif (self.out / MODEL).exists():
             raise DataError(
@@ -151,19 +151,46 @@ class _Run:
         self.log = Log(self.out / LOG, self.progress.step)
         self.smooth = Smooth(self.log.last)
 
-    def step(self, episodes: Episodes) -> Report:
-        """Take the next step; at the end of an epoch, look whether it is the best so far."""
+    def go_on(
+        self,
+        observers: tuple[Observer, ...],
+        save_every: int,
+        stop: Callable[[], bool] | None = None,
+    ) -> list[float]:
+        """Take the steps that are left and save the model, or stop after a step when asked to.
+
+        Returns whether it finished, the steps done, the best epoch and its figure.
+        """
         plan, progress = self.plan, self.progress
+        with _stop_between_steps() as stop_asked:
+            while progress.step < plan.total_steps and not _out_of_patience(plan, progress):
+                report = self.step()
+                for observe in observers:
+                    observe(report)
+                if progress.step % save_every == 0:
+                    self.save()
+                if stop_asked() or (stop is not None and stop()):
+                    self.save()
+                    return [False, progress.step, progress.best_epoch, progress.best_figure]
+        self.save()
+        if progress.best is not None:
+            self.tasks.network.load_state_dict(progress.best)
+        _save_model(self.out / MODEL, self.tasks.network, plan, self.data, progress)
+        return [True, progress.step, progress.best_epoch, progress.best_figure]
+
+    def step(self) -> Report:
+        """Take the next step; at the end of an epoch, look whether it is the best so far."""
+        plan, progress, tasks = self.plan, self.progress, self.tasks
         epoch, place = divmod(progress.step, plan.steps_per_epoch)
         for group in self.optimizer.param_groups:
             group["lr"] = plan.rate(epoch)
-        figures = _step(self.learner, self.optimizer, episodes, plan, progress.step)
+        figures = _step(tasks, self.optimizer, self.ranks, progress.step)
         loss, accuracy = self.smooth.add(*figures)
         progress.step += 1
         score = None
         if plan.held_out and place == plan.steps_per_epoch - 1:
-            score = episodes.held_out_score(self.learner)
-            progress.keep_if_better(score, epoch, self.learner.network)
+            score = tasks.episodes.held_out_score(tasks.learner)
+            progress.keep_if_better(score, epoch, tasks.network)
         report = Report(
             progress.step, plan.total_steps, epoch, loss, accuracy, plan.rate(epoch), score
         )
@@ -176,7 +203,7 @@ class _Run:
         self._save_state()
 
     def _save_state(self) -> None:
-        network = self.learner.network
+        network = self.tasks.network
         save_state(self.out / STATE, self.plan, self.data, network, self.optimizer, self.progress)
 
 
@@ -213,11 +240,6 @@ def _stop_between_steps() -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, before)
 
 
-def _trained(model: Path | None, progress: Progress) -> Trained:
-    finished = model is not None
-    return Trained(model, progress.step, finished, progress.best_epoch, progress.best_figure)
-
-
 def _make_learner(plan: TrainingPlan, data: ImageSet) -> Learner:
     channels = 1 if data.images.ndim == 3 else data.images.shape[-1]
     return REGIMES.get(plan.regime).learner(plan, channels, data.images.shape[1])
@@ -229,29 +251,16 @@ def _make_optimizer(plan: TrainingPlan, learner: Learner) -> torch.optim.Optimiz
 
 
 def _step(
-    learner: Learner,
-    optimizer: torch.optim.Optimizer,
-    episodes: Episodes,
-    plan: TrainingPlan,
-    step: int,
+    tasks: StepTasks, optimizer: torch.optim.Optimizer, ranks: OneProcess, step: int
 ) -> tuple[float, float]:
     """Take one optimizer step; return mean loss and mean query accuracy of its tasks."""
-    learner.network.train()
+    tasks.begin()
     optimizer.zero_grad(set_to_none=True)
-    losses, accuracies = [], []
-    for place in range(plan.tasks_per_step):
-        images, task = episodes.get(step * plan.tasks_per_step + place)
-        outcome = learner.episode(images, task)
-        if not outcome.loss.isfinite():
-            raise InputError(
-                f"the loss of step {step + 1} is {outcome.loss.item()}: training has diverged; "
-                f"start over with a smaller learning rate"
-            )
-        (outcome.loss / plan.tasks_per_step).backward()
-        losses.append(outcome.loss.item())
-        accuracies.append(outcome.query_accuracy)
+    figures = ranks.run(tasks, step)
+    tasks.end(figures)
     optimizer.step()
-    return float(np.mean(losses)), float(np.mean(accuracies))
+    loss = float(np.mean([one.loss for one in figures]))
+    return loss, float(np.mean([one.query_accuracy for one in figures]))
 
 
 def _out_of_patience(plan: TrainingPlan, progress: Progress) -> bool:
@@ -261,7 +270,7 @@ def _out_of_patience(plan: TrainingPlan, progress: Progress) -> bool:
 
 
 def _save_model(
-    path: Path, learner: Learner, plan: TrainingPlan, data: ImageSet, progress: Progress
+    path: Path, network: nn.Module, plan: TrainingPlan, data: ImageSet, progress: Progress
 ) -> None:
     training = {
         "plan": plan.to_dict(),
@@ -271,4 +280,4 @@ def _save_model(
         "best_figure": progress.best_figure,
     }
     spec = InputSpec.of_images(data.images)
-    save_checkpoint(path, learner.network, input_spec=spec, training=training)
+    save_checkpoint(path, network, input_spec=spec, training=training)
