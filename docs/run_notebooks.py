@@ -1,10 +1,12 @@
 """Run the notebooks of the tutorial in empty folders, and store their outputs: make notebooks.
 
-What differs from run to run (times, the versions of Python and of the kernel) is not stored.
+What differs from run to run (times, the versions of Python and of the kernel) is not stored, and
+of what commands of fspll print, neither colors nor progress bars.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -13,6 +15,17 @@ import nbformat
 from nbclient import NotebookClient
 
 FOLDER = Path(__file__).parent / "tutorial"  # of notebooks that use fspll
+
+
+def tidy(outputs: list) -> list:
+    """Return the outputs of a cell without warnings of the kernel; one for all that was printed."""
+    printed = "".join(out.text for out in outputs if out.get("name") == "stdout")
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", printed).replace("\r\n", "\n")
+    lines = [line for line in plain.splitlines(keepends=True) if "━" not in line]
+    shown = [out for out in outputs if out.output_type not in ("stream", "error")]
+    if not printed:
+        return shown
+    return [nbformat.v4.new_output("stream", name="stdout", text="".join(lines).lstrip()), *shown]
 
 
 def run(path: Path) -> None:
@@ -32,7 +45,7 @@ def run(path: Path) -> None:
     }
     for cell in notebook.cells:
         if cell.cell_type == "code":
-            cell.outputs = [out for out in cell.outputs if out.get("name") != "stderr"]
+            cell.outputs = tidy(cell.outputs)
     nbformat.write(notebook, path)
 
 

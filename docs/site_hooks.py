@@ -58,7 +58,10 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         uri = PAGES.get(target, target.removeprefix("docs/"))
         return f"]({posixpath.relpath(uri, posixpath.dirname(here) or '.')}{anchor})"
 
-    return re.sub(r"\]\(([^)#:\s]+)(#[^)\s]*)?\)", moved, markdown)
+    markdown = re.sub(r"\]\(([^)#:\s]+)(#[^)\s]*)?\)", moved, markdown)
+    if "```math" in markdown:  # elsewhere a dollar is a dollar
+        markdown = re.sub(r"\$([^$`]+)\$", lambda found: convert(found[1]), markdown)
+    return markdown
 
 
 def on_post_build(config: Any) -> None:
