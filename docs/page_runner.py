@@ -6,7 +6,8 @@ block:
 - ``python`` blocks are executed; what they print has to be in the plain block that follows;
 - ``console`` blocks are run line by line, ``fspll`` by its own command line;
 - a block with a ``title`` is written to a file of that name;
-- a block that begins with ``# needs the extra text`` is run where that extra is installed;
+- a block that begins with ``# needs the extra text``, or that installs an extra itself, is run where
+  that extra is installed;
 - a block that begins with any other ``# needs ...`` (data from elsewhere, hours) is not run: Python
   is compiled, and commands are read by the real parser, so that every option on a page exists.
 """
@@ -41,6 +42,7 @@ _FENCE = re.compile(
     r'^( *)```(\w*)(?: title="([^"]+)")?\n(.*?)^ *```$', re.DOTALL | re.MULTILINE
 )
 _NEEDS = re.compile(r"# needs (?:the extra (\w+)|(.+))\n")
+_INSTALLS = re.compile(r"^pip install .*\[([\w,]+)\]", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -53,25 +55,28 @@ class Block:
     shows: str | None = None  # in a notebook, what is stored as its output
 
     @property
-    def extra(self) -> str | None:
-        """The extra that it needs, if any."""
-        found = _NEEDS.match(self.text)
-        return found and found[1]
+    def extras(self) -> list[str]:
+        """The extras that it needs."""
+        marked, installs = _NEEDS.match(self.text), _INSTALLS.search(self.text)
+        named = [marked[1]] if marked and marked[1] else []
+        return named + (installs[1].split(",") if installs else [])
 
     @property
     def missing(self) -> str | None:
         """Why it cannot be run here, if so."""
-        found = _NEEDS.match(self.text)
-        if found is None or (found[1] and has_extra(found[1])):
-            return None
-        return found[0].strip("# \n")
+        marked = _NEEDS.match(self.text)
+        if marked and marked[2]:
+            return f"needs {marked[2]}"
+        absent = [extra for extra in self.extras if not has_extra(extra)]
+        return f"needs the extra {absent[0]}" if absent else None
 
 
 def has_extra(name: str) -> bool:
     """Return whether all packages of an extra of ``pyproject.toml`` are installed."""
+    assert name in EXTRAS, f"there is no extra {name}"
     try:
         for requirement in EXTRAS[name]:
-            distribution(re.match(r"[\w-]+", requirement)[0])
+            distribution(re.split(r"[^\w-]", requirement)[0])
     except PackageNotFoundError:
         return False
     return True

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -46,22 +47,34 @@ def on_files(files: Files, config: Any) -> Files:
     return files
 
 
-def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Let links between files of the repository lead to the same pages of the site."""
+def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
+    """Let links between files of the repository lead to the same pages of the site, by title."""
     here = page.file.src_uri
     source = next((name for name, uri in PAGES.items() if uri == here), None)
     source = source or (here if here.startswith("results/") else f"docs/{here}")
+    titles = dict(_titles(config.nav))
 
     def moved(link: re.Match[str]) -> str:
-        path, anchor = link[1], link[2] or ""
+        text, path, anchor = link[1], link[2], link[3] or ""
         target = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))
         uri = PAGES.get(target, target.removeprefix("docs/"))
-        return f"]({posixpath.relpath(uri, posixpath.dirname(here) or '.')}{anchor})"
+        if text.endswith(".md"):  # files are called by their names only in the repository
+            text = titles.get(uri, text)
+        return f"[{text}]({posixpath.relpath(uri, posixpath.dirname(here) or '.')}{anchor})"
 
-    markdown = re.sub(r"\]\(([^)#:\s]+)(#[^)\s]*)?\)", moved, markdown)
+    markdown = re.sub(r"\[([^][]*)\]\(([^)#:\s]+)(#[^)\s]*)?\)", moved, markdown)
     if "```math" in markdown:  # elsewhere a dollar is a dollar
-        markdown = re.sub(r"\$([^$`]+)\$", lambda found: convert(found[1]), markdown)
-    return markdown
+        markdown = re.sub(r"\$([^$`]+)\$", _math_inline, markdown)
+    # Pygments takes lines of a console without a prompt for output.
+    return re.sub(r"^( *)```console$", r"\1```bash", markdown, flags=re.MULTILINE)
+
+
+def _titles(nav: Any) -> Iterator[tuple[str, str]]:
+    """Yield the address and the title of every page that the navigation names."""
+    for entry in nav:
+        if isinstance(entry, dict):
+            for title, inside in entry.items():
+                yield from [(inside, title)] if isinstance(inside, str) else _titles(inside)
 
 
 def on_post_build(config: Any) -> None:
@@ -88,6 +101,10 @@ def outside_requests(html: str) -> set[str]:
     Tags().feed(html)
     found.update(re.findall(r"@import\s+[\"']?((?:https?:)?//[^\"')\s]+)", html))
     return found
+
+
+def _math_inline(found: re.Match[str]) -> str:
+    return f"<span>{convert(found[1])}</span>"  # at the start of a line, <math> would be a block
 
 
 def _math_block(source: str, *_: Any, **__: Any) -> str:

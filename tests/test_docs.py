@@ -82,7 +82,7 @@ LEAST_COMPARED = {  # outputs that a page shows; fewer would mean that blocks ar
 @pytest.mark.parametrize("page", NOTEBOOKS, ids=page_id)
 def test_a_notebook_prints_what_is_stored(page, tmp_path, monkeypatch):
     blocks = pages.read_blocks(page)
-    for extra in {block.extra for block in blocks} - {None}:
+    for extra in {extra for block in blocks for extra in block.extras}:
         if not pages.has_extra(extra):
             pytest.skip(f"the extra {extra} is not installed: pip install 'fspll[{extra}]'")
     monkeypatch.chdir(tmp_path)
