@@ -6,8 +6,8 @@ block:
 - ``python`` blocks are executed; what they print has to be in the plain block that follows;
 - ``console`` blocks are run line by line, ``fspll`` by its own command line;
 - a block with a ``title`` is written to a file of that name;
-- a block that begins with ``# needs the extra text``, or that installs an extra itself, is run where
-  that extra is installed;
+- a block that begins with ``# needs the extra text``, or that installs an extra itself, is run
+  where that extra is installed;
 - a block that begins with any other ``# needs ...`` (data from elsewhere, hours) is not run: Python
   is compiled, and commands are read by the real parser, so that every option on a page exists.
 """
@@ -15,7 +15,6 @@ block:
 from __future__ import annotations
 
 import ast
-import glob
 import io
 import json
 import os
@@ -38,9 +37,7 @@ from fspll.cli.main import app, main
 
 ROOT = Path(__file__).parents[1]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-_FENCE = re.compile(
-    r'^( *)```(\w*)(?: title="([^"]+)")?\n(.*?)^ *```$', re.DOTALL | re.MULTILINE
-)
+_FENCE = re.compile(r'^( *)```(\w*)(?: title="([^"]+)")?\n(.*?)^ *```$', re.DOTALL | re.MULTILINE)
 _NEEDS = re.compile(r"# needs (?:the extra (\w+)|(.+))\n")
 _INSTALLS = re.compile(r"^pip install .*\[([\w,]+)\]", re.MULTILINE)
 
@@ -95,7 +92,9 @@ def read_blocks(page: Path) -> list[Block]:
 
 def _cell(cell: dict[str, Any]) -> Block:
     source = "".join(cell["source"])
-    printed = "".join("".join(out["text"]) for out in cell["outputs"] if out.get("name") == "stdout")
+    printed = "".join(
+        "".join(out["text"]) for out in cell["outputs"] if out.get("name") == "stdout"
+    )
     if source.startswith("!"):
         return Block("console", source.replace("!", "", 1).replace("\n!", "\n"))
     return Block("python", source, shows=printed)
@@ -187,17 +186,21 @@ def parse_command(words: list[str]) -> None:
     while hasattr(command, "commands") and rest and not rest[0].startswith("-"):
         assert rest[0] in command.commands, f"there is no command {rest[0]}"
         command, rest = command.commands[rest[0]], rest[1:]
-    if rest[:1] != ["--help"]:
+    if hasattr(command, "commands"):  # an option of fspll itself, such as --version
+        options = {option for known in command.params for option in known.opts}
+        assert set(rest) <= options | {"--help"}, f"there is no option {rest}"
+    else:
         command.make_context(command.name, rest)
 
 
 def run_command(words: list[str]) -> str:
     """Run ``fspll ...`` as it is written, globs expanded; return its output."""
-    words = [one for word in words for one in (sorted(glob.glob(word)) or [word])]
-    words = [os.path.expanduser(word) for word in words]
+    words = [str(Path(word).expanduser()) if word.startswith("~") else word for word in words]
+    found = [sorted(map(str, Path().glob(word))) if "*" in word else [word] for word in words]
+    words = [one for files in found for one in files]
     if words[1] == "app":
         return _start_server(words)
-    out, err = io.StringIO(), io.StringIO()
+    out, err, code = io.StringIO(), io.StringIO(), None
     with (
         patch.object(sys, "argv", words),
         patch.dict(os.environ, COLUMNS="200"),
@@ -207,7 +210,8 @@ def run_command(words: list[str]) -> str:
         try:
             main()
         except SystemExit as ended:
-            assert not ended.code, f"{shlex.join(words)}\n{err.getvalue()}"
+            code = ended.code
+    assert not code, f"{shlex.join(words)}\n{err.getvalue()}"
     return out.getvalue()
 
 

@@ -1,7 +1,7 @@
 """Draw a Mermaid flowchart of boxes and arrows as SVG, without a browser or a script.
 
-Only what ``docs/draw_architecture.py`` writes is understood: ``name["text"]`` and ``one --> other``.
-Boxes stand in rows; an arrow always leads to a lower row.
+Only what ``docs/draw_architecture.py`` writes about fspll is understood: ``name["text"]`` and
+``one --> other``. Boxes stand in rows; an arrow always leads to a lower row.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ def draw_flowchart(source: str) -> str:
     for name, (x, y) in places.items():
         parts.append(
             f'<rect x="{x - WIDTH / 2:.0f}" y="{y - HEIGHT / 2:.0f}" width="{WIDTH}" '
-            f'height="{HEIGHT}" rx="5"/><text x="{x:.0f}" y="{y + 5:.0f}">{escape(texts[name])}</text>'
+            f'height="{HEIGHT}" rx="5"/>'
+            f'<text x="{x:.0f}" y="{y + 5:.0f}">{escape(texts[name])}</text>'
         )
     tip = (
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" '

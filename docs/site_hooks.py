@@ -1,4 +1,4 @@
-"""What the documentation site needs beyond mkdocs: pages from outside docs/, formulas, a check.
+"""What the site of fspll needs beyond mkdocs: pages from outside docs/, formulas, a check.
 
 ``mkdocs.yml`` names this file. Measured results, the changelog and the guide for contributors stay
 where they are in the repository and become pages too. Formulas and the diagram become MathML and
@@ -37,7 +37,7 @@ def on_config(config: Any) -> Any:
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add what lies outside docs/: the files of results/, the changelog, the contributors' guide."""
+    """Add what lies outside docs/: results, the changelog, the guide for contributors."""
     for path in sorted((ROOT / "results").rglob("*")):
         if path.is_file():
             uri = path.relative_to(ROOT).as_posix()

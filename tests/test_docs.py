@@ -9,10 +9,10 @@ from importlib import import_module
 from pathlib import Path
 
 import numpy as np
-import page_runner as pages
 import pytest
 from PIL import Image
 
+import page_runner as pages
 from fspll.labeling import folder
 
 ROOT = Path(__file__).parents[1]

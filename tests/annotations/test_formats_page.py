@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-
 PAGE = Path(__file__).parents[2] / "docs" / "formats.md"
 
 
