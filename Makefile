@@ -46,10 +46,12 @@ check: $(INSTALLED)  ## Lint, formatting and types.
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Where warnings are errors, mkdocs-material's note about its own future must not be one.
+# The variable turns off a note about the future of mkdocs itself.
 docs: $(INSTALLED)  ## Build the documentation site into site/; warnings are errors.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "The site begins at site/index.html. Its search needs a server:"
+	@echo "$(BIN)/python -m http.server --directory site"
 
 notebooks: $(INSTALLED)  ## Run the notebooks of the tutorial and store their outputs.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs,text]'

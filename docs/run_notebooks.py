@@ -21,11 +21,12 @@ def tidy(outputs: list) -> list:
     """Return the outputs of a cell without warnings of the kernel; one for all that was printed."""
     printed = "".join(out.text for out in outputs if out.get("name") == "stdout")
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", printed).replace("\r\n", "\n")
-    lines = [line for line in plain.splitlines(keepends=True) if "━" not in line]
+    lines = [line.rstrip() for line in plain.splitlines() if "━" not in line]
+    text = re.sub(r"\n{2,}(?=\d+ samples,)", "\n", "\n".join(lines)).strip() + "\n"
     shown = [out for out in outputs if out.output_type not in ("stream", "error")]
     if not printed:
         return shown
-    return [nbformat.v4.new_output("stream", name="stdout", text="".join(lines).lstrip()), *shown]
+    return [nbformat.v4.new_output("stream", name="stdout", text=text), *shown]
 
 
 def run(path: Path) -> None:
