@@ -49,7 +49,7 @@ check: $(INSTALLED)  ## Lint, formatting and types.
 # The variable turns off a note about the future of mkdocs itself.
 docs: $(INSTALLED)  ## Build the documentation site into site/; warnings are errors.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "The site begins at site/index.html. Its search needs a server:"
 	@echo "$(BIN)/python -m http.server --directory site"
 

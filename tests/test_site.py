@@ -98,20 +98,45 @@ def test_what_a_page_would_fetch_is_found(html, found):
     assert outside_requests(html) == found
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
+def build(config, folder):
     """Build the site as ``make docs`` does, elsewhere."""
-    folder = tmp_path_factory.mktemp("site")
-    built = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)],
+    return subprocess.run(
+        [
+            *(sys.executable, "-m", "mkdocs", "build", "--strict"),
+            *("--config-file", str(config), "--site-dir", str(folder)),
+        ],
         cwd=ROOT,
         env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
         capture_output=True,
         text=True,
         timeout=200,
     )
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """Return the folder of the built site."""
+    folder = tmp_path_factory.mktemp("site")
+    built = build(ROOT / "mkdocs.yml", folder)
     assert built.returncode == 0, built.stderr
     return folder
+
+
+@with_docs
+def test_a_link_that_leads_nowhere_ends_the_build(tmp_path):
+    """The same settings, with one page that has such a link."""
+    (tmp_path / "pages").mkdir()
+    (tmp_path / "pages" / "index.md").write_text("# Start\n\n[lost](nowhere.md)\n")
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    text = text[: text.index("\nplugins:")] + text[text.index("\nmarkdown_extensions:") :]
+    text = text[: text.index("\nnav:")].replace("docs_dir: docs", "docs_dir: pages")
+    text = re.sub(r"^(hooks|  custom_dir|  logo|  favicon): .*\n", "", text, flags=re.MULTILINE)
+    (tmp_path / "mkdocs.yml").write_text(text, encoding="utf-8")
+    built = build(tmp_path / "mkdocs.yml", tmp_path / "site")
+    assert built.returncode == 1
+    assert "'nowhere.md', but the target is not found" in built.stderr
+    (tmp_path / "pages" / "index.md").write_text("# Start\n")
+    assert build(tmp_path / "mkdocs.yml", tmp_path / "site").returncode == 0
 
 
 @with_docs
