@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 MINUTES ?= 1
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help setup demo test browser-test check fuzz format architecture clean
+.PHONY: help setup demo test browser-test check docs notebooks fuzz format architecture clean
 
 help:  ## Show the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -46,6 +46,17 @@ check: $(INSTALLED)  ## Lint, formatting and types.
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# The variable turns off a note about the future of mkdocs itself.
+docs: $(INSTALLED)  ## Build the documentation site into site/; warnings are errors.
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "The site begins at site/index.html. Its search needs a server:"
+	@echo "$(BIN)/python -m http.server --directory site"
+
+notebooks: $(INSTALLED)  ## Run the notebooks of the tutorial and store their outputs.
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs,text]'
+	OMP_NUM_THREADS=1 $(BIN)/python docs/run_notebooks.py
+
 fuzz: $(INSTALLED)  ## Damage files for every reader: make fuzz MINUTES=10.
 	$(BIN)/python benchmarks/fuzz.py --minutes $(MINUTES)
 
@@ -57,4 +68,4 @@ architecture: $(INSTALLED)  ## Draw the graph of docs/architecture.md from the c
 	$(BIN)/python docs/draw_architecture.py
 
 clean:  ## Remove .venv and caches.
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist
+	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache .hypothesis dist

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import os
-import re
 import shlex
 import subprocess
 import sys
@@ -31,9 +30,10 @@ from fspll.metalearning import REGIMES, TrainingPlan, train
 from fspll.modelfile import FORMAT
 from fspll.rectifiers import RECTIFIERS
 from fspll.tasks import TaskSettings
+from page_runner import read_blocks
 
-PAGE = (Path(__file__).parents[1] / "docs" / "extending.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+PAGE = Path(__file__).parents[1] / "docs" / "extending.md"
+BLOCKS = [(block.language, block.text) for block in read_blocks(PAGE)]
 FILES = {  # the package's modules: blocks that begin with their path
     content.split("\n")[0].removeprefix("# "): content
     for language, content in BLOCKS

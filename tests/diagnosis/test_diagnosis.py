@@ -138,12 +138,6 @@ def test_the_documented_ceilings(n_way, n_shot, r, documented, its_error):
 # -------------------------------------------------------------------- printing
 
 
-def test_the_page_shows_what_is_printed(capsys):
-    example, shown = re.findall(r"```python\n(.*?)```\n\n```\n(.*?)```", PAGE, re.DOTALL)[0]
-    exec(compile(example, "diagnosis.md", "exec"), {})  # our own file
-    assert capsys.readouterr().out == shown
-
-
 def test_printing_says_it_in_sentences():
     y = [{"a", "b"}, {"a", "b"}, {"c"}, {"c"}, {"a", "b"}]
     found = diagnose(y, [0, 1, 2, 2, 2], classes=["a", "b", "c", "d"])

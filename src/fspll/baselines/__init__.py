@@ -55,6 +55,7 @@ BASELINES: Registry[type[PartialLabelClassifier]] = Registry(
         isinstance(thing, type) and hasattr(thing, "fit") and hasattr(thing, "predict")
     ),
 )
+"""Every known baseline; other packages add theirs through the group ``fspll.baselines``."""
 
 __all__ = [
     "BASELINES",

@@ -83,6 +83,7 @@ ENCODERS: Registry[Any] = Registry(
         isinstance(thing, EncoderEntry) or callable(thing) or hasattr(thing, "encode")
     ),
 )
+"""Every known encoder; other packages add theirs through the group ``fspll.encoders``."""
 
 
 def load_embedding(

@@ -341,6 +341,7 @@ METHODS: Registry[Method] = Registry(
         "ceiling": Ceiling(),
     },
 )
+"""What ``fspll evaluate`` knows by name, beside rectifiers and baselines."""
 DEFAULT_METHODS = ("PN", "FsPLL-nM", "FsPLL", "Evidence")
 
 

@@ -38,6 +38,7 @@ REGIMES: Registry[Regime] = Registry(
     expected="a Regime",
     accepts=lambda thing: isinstance(thing, import_module(_REGIMES).Regime),
 )
+"""Every known regime; other packages add theirs through the group ``fspll.regimes``."""
 
 # So that the command line does not wait for torch.
 __getattr__, __dir__ = lazy_names(

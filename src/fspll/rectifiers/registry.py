@@ -24,7 +24,9 @@ RECTIFIERS: Registry[type[Rectifier]] = Registry(
     expected="a subclass of Rectifier",
     accepts=lambda thing: isinstance(thing, type) and issubclass(thing, Rectifier),
 )
+"""Every known rectifier; other packages add theirs through the group ``fspll.rectifiers``."""
 DEFAULT = "adaptive"
+"""The name of the default rectifier."""
 
 
 def make_rectifier(spec: Any, shortcuts: Mapping[str, Any] | None = None) -> Rectifier:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import io
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -72,15 +70,6 @@ def test_an_answer_or_a_sentence(result, data):
         else:
             found = AnnotationLog().apply(read_event(result, body, index))
         json.dumps(found, allow_nan=False)
-
-
-def test_the_page_shows_what_happens():
-    page = PAGE.read_text(encoding="utf-8")
-    ((code, expected),) = re.findall(r"^```python\n(.*?)^```\n\n```\n(.*?)^```$", page, re.S | re.M)
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exec(code, {})  # our own file
-    assert printed.getvalue() == expected
 
 
 @pytest.mark.parametrize("name", ["health", "setup", "predict"])

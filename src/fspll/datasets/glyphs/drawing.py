@@ -19,8 +19,8 @@ from fspll.datasets.glyphs.alphabets import ALPHABET_SIZE, Character, character
 from fspll.datasets.glyphs.handwriting import N_VARIATIONS, Hand, draw_ink, write
 from fspll.datasets.glyphs.strokes import MAX_STROKES, StableRandom
 
-#: The classes of each split: whole alphabets, so that no test character has a relative in train.
 SPLITS: dict[str, range] = {"train": range(1000), "test": range(1000, 1500)}
+"""The classes of each split: whole alphabets, so that no test character has a relative in train."""
 
 _DRAWER_STREAM, _DRAWING_STREAM = 3, 4
 _CLASSES_AT_ONCE = 16  # a few hundred drawings at a time stay within the processor's cache
@@ -50,6 +50,7 @@ class Glyphs(DataSet):
 
 
 GLYPHS = Glyphs()
+"""The data set that ``fspll.datasets.DATASETS`` knows as "glyphs"."""
 
 
 def load_glyphs(

@@ -24,6 +24,7 @@ ARCHITECTURES: Registry[type[nn.Module]] = Registry(
         "whitening": "fspll.embeddings.networks.whitening:Whitening",
     },
 )
+"""Every known network; a checkpoint names one of them."""
 
 
 def build_network(architecture: str, *, seed: int | None = None, **settings: Any) -> nn.Module:
