@@ -74,7 +74,8 @@ ENCODERS: Registry[Any] = Registry(
     "fspll.encoders",
     {
         **packaged_networks(WEIGHTS),
-        "efficientnet-lite0": "fspll.embeddings.encoders.photos:ENTRY",
+        "efficientnet-lite0": "fspll.embeddings.encoders.photos:LITE0_ENTRY",
+        "efficientnet-lite2": "fspll.embeddings.encoders.photos:LITE2_ENTRY",
         "text": "fspll.embeddings.encoders.text:ENTRY",
     },
     aliases={"photos": "efficientnet-lite0"},
