@@ -77,6 +77,7 @@ ENCODERS: Registry[Any] = Registry(
         "efficientnet-lite0": "fspll.embeddings.encoders.photos:LITE0_ENTRY",
         "efficientnet-lite2": "fspll.embeddings.encoders.photos:LITE2_ENTRY",
         "text": "fspll.embeddings.encoders.text:ENTRY",
+        "text-multilingual": "fspll.embeddings.encoders.multilingual:ENTRY",
     },
     aliases={"photos": "efficientnet-lite0"},
     expected="an object with a method 'encode', or a class or function that makes one",

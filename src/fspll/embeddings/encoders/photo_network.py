@@ -47,6 +47,9 @@ class PhotoNetwork(nn.Module):
         How its pictures are resized, which is part of what it is.
     """
 
+    mean: Tensor
+    std: Tensor
+
     def __init__(self, model: Any, resampling: str = "bicubic") -> None:
         super().__init__()
         self.layers = nn.Sequential(
