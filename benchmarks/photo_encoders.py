@@ -2,16 +2,20 @@
 
     python benchmarks/photo_encoders.py choose --root FOLDER
     python benchmarks/photo_encoders.py confirm --root FOLDER
+    python benchmarks/photo_encoders.py scenes --root LABELME
 
 FOLDER holds photos in miniImageNet's layout. `choose` draws tasks from 48 meta-training classes, 30
 photos each: 16 of validation and 32 of training. `confirm` compares Lite2 with Lite0 on the 18
-settings of `beyond.py photos`, on the test classes. Results go to results/photo-encoders-*.
+settings of `beyond.py photos`, on the test classes, and `scenes` on LabelMe's 1,000 pictures of
+224x224 (LABELME holds images.zip and truth.csv). Results go to results/photo-encoders-*.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import json
+import zipfile
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -19,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from PIL import Image
 
 from fspll import __version__
 from fspll.datasets import ImageSet, load_mini_imagenet
@@ -31,6 +36,7 @@ from fspll.tasks import TaskSettings, TaskSource
 RESULTS = Path(__file__).parents[1] / "results"
 CHOOSING = [(5, 5, 2), (10, 5, 1), (20, 5, 2)]
 CONFIRMING = list(product((5, 10, 20), (5, 10), (1, 2, 3)))
+SCENES = list(product((5, 8), (5, 10), (1, 2)))
 PER_CLASS, TRAINING_CLASSES = 30, 32
 # Network, input size, filter, and whether features of the mirror image are averaged in.
 VARIANTS = [
@@ -64,6 +70,17 @@ def choosing_classes(root: Path | None) -> ImageSet:
     return ImageSet(
         name, np.concatenate(images), np.array(labels), tuple(map(str, range(len(names))))
     )
+
+
+def scenes(root: Path) -> ImageSet:
+    """Return LabelMe's pictures with their true classes."""
+    with (root / "truth.csv").open(newline="") as file:
+        truth = {row["image"]: row["label"] for row in csv.DictReader(file)}
+    with zipfile.ZipFile(root / "images.zip") as packed:
+        files = {Path(name).name: name for name in packed.namelist()}
+        pictures = [Image.open(packed.open(files[name])).convert("RGB") for name in truth]
+    classes, labels = np.unique(list(truth.values()), return_inverse=True)
+    return ImageSet("LabelMe", np.stack(list(map(np.asarray, pictures))), labels, tuple(classes))
 
 
 def features_of(model: PhotoModel, data: ImageSet, flips: bool) -> torch.Tensor:
@@ -127,12 +144,12 @@ def choice_table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def confirmation_table(rows: list[dict[str, Any]]) -> str:
+def confirmation_table(rows: list[dict[str, Any]], settings: list[Any]) -> str:
     lines = [
         "| N2 | K2 | r | Lite0 | Lite2 | gain | support labels: Lite0 | Lite2 |",
         "|" + "---:|" * 8,
     ]
-    for setting, old, new in zip(CONFIRMING, rows[0]["settings"], rows[1]["settings"], strict=True):
+    for setting, old, new in zip(settings, rows[0]["settings"], rows[1]["settings"], strict=True):
         cells = [*map(str, setting), short(old["queries"]), short(new["queries"]), gained(new)]
         lines.append(f"| {' | '.join(cells)} | {short(old['support'])} | {short(new['support'])} |")
     old, new = rows
@@ -146,16 +163,19 @@ def confirmation_table(rows: list[dict[str, Any]]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["choose", "confirm"])
+    parser.add_argument("what", choices=["choose", "confirm", "scenes"])
     parser.add_argument("--root", type=Path)
     args = parser.parse_args()
     if args.what == "choose":
         data, settings, variants = choosing_classes(args.root), CHOOSING, VARIANTS
     else:
-        data, settings = load_mini_imagenet("test", root=args.root), CONFIRMING
+        if args.what == "confirm":
+            data, settings = load_mini_imagenet("test", root=args.root), CONFIRMING
+        else:
+            data, settings = scenes(args.root), SCENES
         variants = [(one, one.size, one.resampling, False) for one in (LITE0, LITE2)]
     rows = compare(data, variants, settings)
-    table = choice_table(rows) if args.what == "choose" else confirmation_table(rows)
+    table = choice_table(rows) if args.what == "choose" else confirmation_table(rows, settings)
     about = {"data": data.name, "tasks": 200, "seed": 0, "settings": settings}
     about |= {"fspll": __version__, "torch": torch.__version__, "rows": rows}
     (RESULTS / f"photo-encoders-{args.what}.json").write_text(json.dumps(about, indent=1) + "\n")
