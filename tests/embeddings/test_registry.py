@@ -154,7 +154,9 @@ def test_the_list_of_encoders(registered, monkeypatch):
     assert modalities == {
         "omniglot-conv4": "image",
         "efficientnet-lite0": "image",
+        "efficientnet-lite2": "image",
         "text": "text",
+        "text-multilingual": "text",
         "doubling": "vector",
         "broken": None,
     }

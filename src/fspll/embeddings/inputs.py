@@ -120,16 +120,21 @@ def prepare_images(
     >>> prepare_images(paper, InputSpec(28, 1, "bright-ink")).unique()
     tensor([0.])
     """
+    check_polarity(polarity, spec)
+    pictures = read_pictures(collect_pictures(X), first_index, min_side=ENOUGH * spec.size)
+    if isinstance(pictures, np.ndarray):
+        return _fit(torch.from_numpy(pictures), spec, polarity)
+    return torch.cat([_fit(torch.from_numpy(one)[None], spec, polarity) for one in pictures])
+
+
+def check_polarity(polarity: str, spec: InputSpec) -> None:
+    """Refuse a polarity that there is not, and any for an embedding that is not one of drawings."""
     if polarity not in ("auto", *POLARITIES):
         raise InputError(f"polarity must be 'auto', 'bright-ink' or 'dark-ink', not {polarity!r}")
     if polarity != "auto" and spec.polarity is None:
         raise InputError(
             f"polarity={polarity!r} has no meaning here: this embedding is not one of ink drawings"
         )
-    pictures = read_pictures(collect_pictures(X), first_index, min_side=ENOUGH * spec.size)
-    if isinstance(pictures, np.ndarray):
-        return _fit(torch.from_numpy(pictures), spec, polarity)
-    return torch.cat([_fit(torch.from_numpy(one)[None], spec, polarity) for one in pictures])
 
 
 def prepare_arrays(X: Any, *, first_index: int = 0) -> Tensor:

@@ -74,8 +74,10 @@ ENCODERS: Registry[Any] = Registry(
     "fspll.encoders",
     {
         **packaged_networks(WEIGHTS),
-        "efficientnet-lite0": "fspll.embeddings.encoders.photos:ENTRY",
+        "efficientnet-lite0": "fspll.embeddings.encoders.photos:LITE0_ENTRY",
+        "efficientnet-lite2": "fspll.embeddings.encoders.photos:LITE2_ENTRY",
         "text": "fspll.embeddings.encoders.text:ENTRY",
+        "text-multilingual": "fspll.embeddings.encoders.multilingual:ENTRY",
     },
     aliases={"photos": "efficientnet-lite0"},
     expected="an object with a method 'encode', or a class or function that makes one",
