@@ -73,11 +73,14 @@ def check_sentence(result: Labeling) -> str | None:
     check = result.check
     if check is None:
         return None
-    return (
+    said = (
         f"Check without true labels: of {counted(check.n_samples, 'held-out sample')} "
         f"{percent(check.hits, 0)} had their most probable label among their candidates "
         f"(expected {percent(check.expected, 0)}, at random {percent(check.chance, 0)})."
     )
+    if not check.decides:
+        said += " These are too few to tell whether the features separate your labels."
+    return said
 
 
 def separation_warning(result: Labeling) -> str | None:

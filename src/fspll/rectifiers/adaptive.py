@@ -32,6 +32,7 @@ from fspll.rectifiers.base import Fitted, Rectifier, StoredState, check_neighbor
 from fspll.rectifiers.checked_fit import CheckedFit, fit_checked
 from fspll.rectifiers.class_model import ClassModel, ManyClassModel, restore_class_model
 from fspll.rectifiers.evidence import EvidenceRule, infer_labels
+from fspll.rectifiers.held_out import MOST_IN_FOLDS
 from fspll.rectifiers.label_models import LabelModel, label_models, set_models
 
 # Chosen on meta-training classes of photos, on Lost and on scikit-learn's digits; docs/real.md.
@@ -126,9 +127,7 @@ class AdaptiveRule(Rectifier):
         possible = (n >= LEAST_CHECKED) & (n_labels > 1) & (self.held_out is not False)
         if self.held_out or observed.judgments is not None:
             return possible
-        return possible & (
-            (n >= np.maximum(MANY, PER_CLASS * n_labels)) | (evenness(mask) < UNEVEN)
-        )
+        return possible & (is_many(n, n_labels) | (evenness(mask) < UNEVEN))
 
     def _fit_checked(
         self,
@@ -139,7 +138,10 @@ class AdaptiveRule(Rectifier):
         votes: Tensor | None,
     ) -> CheckedFit:
         uneven = bool(evenness(mask) < UNEVEN)
-        return fit_checked(embeddings, mask, labels, means, self._means_rule, votes, uneven=uneven)
+        n_labels = int(mask.any(dim=0).sum())
+        few = not uneven and len(mask) <= MOST_IN_FOLDS and not is_many(len(mask), n_labels)
+        rule = self._means_rule
+        return fit_checked(embeddings, mask, labels, means, rule, votes, uneven=uneven, few=few)
 
     def fit_many(self, embeddings: np.ndarray, observed: Observed) -> Fitted:
         """Infer the labels of many samples, their class means entry by entry.
@@ -176,6 +178,11 @@ class AdaptiveRule(Rectifier):
         if "kernel.basis" not in stored.tensors:
             return means
         return restore_adaptive(stored, means)
+
+
+def is_many(n_samples: int, n_labels: np.ndarray | int) -> np.ndarray:
+    """Tell whether there are enough samples for held-out ones to be asked in any case."""
+    return n_samples >= np.maximum(MANY, PER_CLASS * n_labels)
 
 
 def evenness(mask: Tensor) -> np.ndarray:

@@ -228,10 +228,14 @@ def restore_adaptive(stored: StoredState, means: Any) -> AdaptiveModel:
 def read_check(check: Any) -> Check:
     """Read what held-out samples said from a model file."""
     names = set(Check.__dataclass_fields__)
-    require(isinstance(check, dict) and set(check) == names, "its check is not complete")
+    require(isinstance(check, dict), "its check is not complete")
+    check = {"decides": True, **check}  # earlier files do not say so
+    require(set(check) == names, "its check is not complete")
     numbers = all(
         isinstance(value, int | float) and not isinstance(value, bool) and np.isfinite(value)
-        for value in check.values()
+        for name, value in check.items()
+        if name != "decides"
     )
     require(numbers and check["n_samples"] > 0, "its check holds no numbers")
+    require(isinstance(check["decides"], bool), "its check does not say whether it decides")
     return Check(**check)

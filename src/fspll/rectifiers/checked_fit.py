@@ -16,10 +16,17 @@ from fspll.candidates.observed import Observed
 from fspll.rectifiers.adaptive_model import AdaptiveModel, few_samples_model
 from fspll.rectifiers.class_model import ClassModel, ManyClassModel
 from fspll.rectifiers.evidence import EvidenceRule
-from fspll.rectifiers.held_out import Weights, folds, is_sure, matched, replace_rows
+from fspll.rectifiers.held_out import (
+    Weights,
+    folds,
+    is_better_in_folds,
+    is_sure,
+    matched,
+    replace_rows,
+)
 from fspll.rectifiers.kernel import KernelRidge, tempering, usual_distance
 from fspll.rectifiers.kernel_inference import class_probability, infer_with_kernel
-from fspll.rectifiers.label_models import LabelModel, label_models
+from fspll.rectifiers.label_models import EvenSets, LabelModel, label_models
 from fspll.rectifiers.model_choice import BestFit, best_fit
 
 NEARLY_FULL = 0.8  # mean share of the classes in a set, above which held-out samples tell nothing
@@ -105,6 +112,7 @@ def fit_checked(
     votes: Tensor | None,
     *,
     uneven: bool,
+    few: bool = False,
 ) -> CheckedFit:
     """Solve one task by what held-out samples say, on the processor.
 
@@ -121,6 +129,10 @@ def fit_checked(
     votes : Tensor of shape (n, l), optional
     uneven : bool
         Whether some labels are visibly more frequent than others.
+    few : bool
+        Whether there are so few samples of even labels that the class means stay unless another
+        model is better for held-out samples by more than chance. Without a fifth of five samples
+        per class, sets of four may no longer tell which class is which, whatever the features are.
     """
     embeddings, mask = embeddings.cpu(), mask.cpu()
     votes = None if votes is None else votes.cpu()
@@ -130,13 +142,20 @@ def fit_checked(
     )
     best = best_fit(embeddings, labels, present, by_means)
     kernel = KernelRidge(embeddings, *best.kernel)
+    plain = best.with_means_as_they_are(present)
+    few = few and isinstance(means, ClassModel) and isinstance(best.labels, EvenSets)
+    unproven = few and not is_better_in_folds(best.weights.gains, plain.weights.gains)
     fresh = best.labels.take(torch.ones(len(mask), dtype=torch.bool))  # nothing estimated yet
     found = infer_with_kernel(kernel, replace(fresh), present)  # type: ignore[type-var]
     weights, of_new = best.weights, best.weights_of_new(present)
     useless = not is_sure(weights.gain, weights.gain_error) and not uneven
     check = best.check(mask, present)
-    if useless and check.chance > NEARLY_FULL and isinstance(means, ClassModel):
-        # Such sets could not tell good features from bad ones; clusters may still be clear.
+    if unproven:
+        check = plain.check(mask, present)
+        check = replace(check, decides=check.separates)
+    nearly_full = useless and check.chance > NEARLY_FULL
+    if (unproven or nearly_full) and isinstance(means, ClassModel):
+        # Such samples could not tell good features from bad ones; clusters may still be clear.
         model = few_samples_model(embeddings, means)
         model = replace(model, check=check, posterior=means.confidence.double())
         return CheckedFit(model, found.labels, found.frequency)

@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from scipy import stats
 from torch import Tensor
 
 from fspll.rectifiers.kernel import KernelRidge, usual_distance
@@ -127,6 +128,9 @@ class Check:
         nats: zero where the features tell nothing.
     gain_error : float
         Its standard error.
+    decides : bool
+        Whether there are enough samples to tell. Where there are not, the model is that of the
+        class means, and so are these figures.
     """
 
     n_samples: int
@@ -136,16 +140,17 @@ class Check:
     commonest: float
     gain: float
     gain_error: float
+    decides: bool = True
 
     @property
     def separates(self) -> bool:
-        """Whether the features tell the labels apart.
+        """Whether the features tell the labels apart, or could do so as far as samples can tell.
 
         The gain has to be two standard errors above zero, and the share of right predictions that
         explains the hits, (hits - chance) / (1 - chance), at least a fifth.
         """
         right = (self.hits - self.chance) / max(1 - self.chance, _LEAST)
-        return is_sure(self.gain, self.gain_error) and right >= LEAST_RIGHT
+        return not self.decides or (is_sure(self.gain, self.gain_error) and right >= LEAST_RIGHT)
 
 
 def standard_error(values: Tensor) -> float:
@@ -156,6 +161,27 @@ def standard_error(values: Tensor) -> float:
 def is_sure(gain: float, error: float) -> bool:
     """Tell whether a gain is above zero by more than chance, and than rounding, would have it."""
     return gain > max(SURE_GAIN * error, _LEAST)
+
+
+def is_better(gains: Tensor, others: Tensor) -> bool:
+    """Tell whether gains (h,) are above those of another model for the same held-out samples."""
+    more = gains - others
+    return is_sure(float(more.mean()), standard_error(more))
+
+
+def is_better_in_folds(gains: Tensor, others: Tensor) -> bool:
+    """Tell the same where few samples are held out, of all ``FOLDS`` folds.
+
+    Samples of a fold share their mistakes: where the others do not tell which class is which, all
+    of its predictions are wrong together. So the means of folds are what is independent; the test
+    is Student's, at .5%.
+    """
+    more = (gains - others).numpy()
+    sizes = [len(rows) for rows in folds(len(more))]
+    assert len(sizes) == FOLDS, "few samples are all held out in turn"
+    means = np.array([part.mean() for part in np.split(more, np.cumsum(sizes)[:-1])])
+    error = means.std(ddof=1) / len(means) ** 0.5
+    return bool(means.mean() > max(stats.t.ppf(0.995, len(means) - 1) * error, _LEAST))
 
 
 def folds(n: int, seed: int = 0) -> Iterator[Tensor]:
@@ -234,10 +260,7 @@ def choose_weights(
             if means is not None:
                 logits = logits + weight * means
                 known -= 0.5 * ((weight - 1) / _MEANS_PRIOR) ** 2
-            probability = matched(temper * logits, held.frequency, present)
-            # The mean over samples, not the frequency: only then is this a ratio of densities of x,
-            # and predicting rare classes too often gains nothing.
-            density = probability / probability.mean(dim=0).clamp_min(_RAREST)
+            density = density_ratio(temper * logits, held.frequency, present)
             for i, (doubt, prior) in enumerate(zip(doubts, held.priors, strict=True)):
                 total = (prior * density).sum(dim=-1).clamp_min(_LEAST).log()
                 value = float(total.sum()) + known + penalties[i]
@@ -247,6 +270,23 @@ def choose_weights(
     if labels.doubt_is_hidden:
         return [found for value, found in trials if value > best - LIKELIHOOD_BOUND][-1]
     return next(found for value, found in trials if value == best)
+
+
+def means_as_they_are(
+    held: HeldOutScores, means: Tensor, labels: LabelModel, present: Tensor
+) -> Weights:
+    """Return the weights of class means alone, whose candidate sets all hold the truth."""
+    density = density_ratio(means, held.frequency, present)
+    total = (held.priors[0] * density).sum(dim=-1).clamp_min(_LEAST).log()
+    return Weights(0.0, 1.0, labels.doubts[0], total)
+
+
+def density_ratio(logits: Tensor, frequency: Tensor, present: Tensor) -> Tensor:
+    """Return p(x | c) / p(x) for every sample and class, (h, l)."""
+    probability = matched(logits, frequency, present)
+    # The mean over samples, not the frequency: only then is this a ratio of densities of x, and
+    # predicting rare classes too often gains nothing.
+    return probability / probability.mean(dim=0).clamp_min(_RAREST)
 
 
 def matched(logits: Tensor, frequency: Tensor, present: Tensor) -> Tensor:

@@ -14,10 +14,10 @@ from fspll.rectifiers.held_out import (
     HeldOutScores,
     Weights,
     choose_weights,
-    is_sure,
+    is_better,
     kernel_held_out,
     matched,
-    standard_error,
+    means_as_they_are,
 )
 from fspll.rectifiers.kernel import MOST_EXACT, RIDGE, WIDTH, tempering
 from fspll.rectifiers.label_models import EvenSets, LabelModel
@@ -64,6 +64,11 @@ class BestFit:
         """
         temper = tempering(self.held.nearest, self.held.usual)
         return choose_weights(self.held, self.by_means, self.labels, present, temper)
+
+    def with_means_as_they_are(self, present: Tensor) -> BestFit:
+        """Return the same with class means alone."""
+        weights = means_as_they_are(self.held, self.by_means, self.labels, present)
+        return replace(self, weights=weights)
 
     def check(self, mask: Tensor, present: Tensor) -> Check:
         """Count how often the best class of held-out samples is among their candidates.
@@ -122,8 +127,7 @@ def best_fit(
     best = trial(labels[0], *KERNELS[0])
     for model in labels[1:]:
         other = trial(model, *KERNELS[0])
-        more = other.weights.gains - best.weights.gains
-        if is_sure(float(more.mean()), standard_error(more)):
+        if is_better(other.weights.gains, best.weights.gains):
             best = other
     few = len(embeddings) <= MOST_EXACT
     others = [trial(best.labels, *kernel) for kernel in KERNELS[1:] if few]
