@@ -20,6 +20,7 @@ from fspll.cli import (
     demo,
     diagnose,
     evaluate,
+    export,
     label,
     models,
     predict,
@@ -59,6 +60,7 @@ app.command("train")(train.train)
 app.command("evaluate")(evaluate.evaluate)
 app.command("label")(label.label)
 app.command("predict")(predict.predict)
+app.command("export")(export.export)
 app.command("diagnose")(diagnose.diagnose)
 app.command("cache")(cache.cache)
 app.command("app")(app_command.app)

@@ -86,6 +86,9 @@ class PhotoNetwork(nn.Module):
         The package's network. Its weights are copied.
     """
 
+    mean: Tensor
+    std: Tensor
+
     def __init__(self, model: Any) -> None:
         super().__init__()
         self.layers = nn.Sequential(
@@ -102,8 +105,11 @@ class PhotoNetwork(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """Return (n, m) features of (n, 3, S, S) pictures."""
         images = images.contiguous(memory_format=torch.channels_last)
-        parts = ((part - self.mean) / self.std for part in images.split(_BATCH))
-        return torch.cat([self.layers(part).mean(dim=(2, 3)) for part in parts])
+        return torch.cat([self.embed(part) for part in images.split(_BATCH)])
+
+    def embed(self, images: Tensor) -> Tensor:
+        """Return the same for all pictures at once."""
+        return self.layers((images - self.mean) / self.std).mean(dim=(2, 3))
 
     def extra_repr(self) -> str:
         """Return how pictures are resized, which is part of the encoder's fingerprint."""
