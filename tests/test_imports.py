@@ -30,6 +30,7 @@ ORDER = [
     {"baselines"},
     {"metalearning"},
     {"labeling"},
+    {"export"},
     {"experiments"},
     {"app"},
     {"cli"},
