@@ -110,7 +110,7 @@ def encoding_of(encoder: Encoder) -> Encoding:
             return replace(vectors(width, torch.float32, {}), network=_Network(network))
     raise InputError(
         f"the encoder {encoder.name!r} cannot be exported: it is not known what it does to samples "
-        "before its network; export a classifier of its features (embedding=None) instead"
+        "before its network; export a classifier of its features instead"
     )
 
 
