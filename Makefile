@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 MINUTES ?= 1
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help setup demo test browser-test check docs notebooks fuzz format architecture clean
+.PHONY: help setup demo test test-wheel test-lowest browser-test check docs notebooks fuzz format architecture clean
 
 help:  ## Show the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -30,6 +30,13 @@ demo: $(INSTALLED)  ## Train on drawn characters, test on new ones, label a fold
 # One process per core, with one thread each: more threads would only wait for each other.
 test: $(INSTALLED)  ## Run the test suite.
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n logical
+
+# Both build the package and install it into environments of their own, which are gone afterwards.
+test-wheel:  ## Install the wheel into a fresh environment and try every command.
+	$(PYTHON) tests/installed.py --python $(PYTHON)
+
+test-lowest:  ## The same with the lowest versions that are allowed, and the core tests.
+	$(PYTHON) tests/installed.py --python $(PYTHON) --lowest
 
 # Chromium comes from Debian's packages where it is missing and one may install them.
 browser-test: $(INSTALLED)  ## Run the tests of pages, in Chromium.

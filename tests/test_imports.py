@@ -30,6 +30,7 @@ ORDER = [
     {"baselines"},
     {"metalearning"},
     {"labeling"},
+    {"export"},
     {"experiments"},
     {"app"},
     {"cli"},
@@ -224,7 +225,7 @@ def test_a_name_from_a_package_would_be_noticed():
 def test_the_rooms_are_few_and_import_each_other_in_one_direction():
     modules = draw_architecture.read_package(ROOT)
     graph = draw_architecture.room_graph(modules)
-    assert 10 < len(graph) <= 16
+    assert 10 < len(graph) <= 17
     assert draw_architecture.find_cycle(graph) == []
     assert set(graph) <= set(LEVEL)
 

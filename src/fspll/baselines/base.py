@@ -22,7 +22,7 @@ from fspll.candidates.estimators import (
 from fspll.candidates.sets import Candidates
 
 SCALES = ("standard", "minmax", "none")
-_FARTHEST = 1e70  # scaled coordinate
+FARTHEST = 1e70  # scaled coordinate
 Self = TypeVar("Self", bound="PartialLabelClassifier")
 
 
@@ -151,7 +151,7 @@ class PartialLabelClassifier(ClassifierMixin, BaseEstimator):
         # A new sample may lie very many standard deviations away from a feature that hardly varied.
         # Up to here even products of two distances stay finite.
         with np.errstate(over="ignore"):
-            return np.clip((X - self.mean_) / self.scale_, -_FARTHEST, _FARTHEST)
+            return np.clip((X - self.mean_) / self.scale_, -FARTHEST, FARTHEST)
 
 
 # -------------------------------------------------------------------- checks and statistics

@@ -21,7 +21,7 @@ from fspll._common.arguments import check_count, check_positive, is_integer
 from fspll._common.errors import InputError
 from fspll.baselines.base import PartialLabelClassifier, check_random_state, random_generator
 
-_FARTHEST = 1e6  # scaled coordinate; beyond, squares of activations lose the other samples
+FARTHEST = 1e6  # scaled coordinate; beyond, squares of activations lose the other samples
 _NORM_EPSILON = 1e-5
 _BETAS, _ADAM_EPSILON = (0.9, 0.999), 1e-8
 _RISE, _START = 0.3, 0.04  # share of the steps in which the rate rises, and from what share of it
@@ -255,4 +255,4 @@ class _AdamW:
 
 
 def _clipped(X: np.ndarray) -> np.ndarray:
-    return np.clip(X, -_FARTHEST, _FARTHEST)
+    return np.clip(X, -FARTHEST, FARTHEST)

@@ -20,6 +20,7 @@ from fspll.cli import (
     demo,
     diagnose,
     evaluate,
+    export,
     label,
     models,
     predict,
@@ -59,6 +60,7 @@ app.command("train")(train.train)
 app.command("evaluate")(evaluate.evaluate)
 app.command("label")(label.label)
 app.command("predict")(predict.predict)
+app.command("export")(export.export)
 app.command("diagnose")(diagnose.diagnose)
 app.command("cache")(cache.cache)
 app.command("app")(app_command.app)
@@ -66,23 +68,35 @@ app.command("models")(models.models)
 app.command("reproduce")(reproduce.reproduce)
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"fspll {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
+@app.callback(invoke_without_command=True)
 def _options(
-    version: bool = typer.Option(
+    context: typer.Context,
+    version: bool = typer.Option(False, "--version", help="Print the version and stop."),
+    verbose: bool = typer.Option(
         False,
-        "--version",
-        help="Print the version and stop.",
-        callback=_print_version,
-        is_eager=True,
+        "--verbose",
+        help="With --version: also versions of other packages, the platform, threads and extras, "
+        "for a report of a bug.",
     ),
 ) -> None:
     """Learn from a handful of samples whose labels are ambiguous."""
+    if version:
+        _print_version(verbose)
+        raise typer.Exit
+    if verbose:
+        context.fail("--verbose belongs to --version.")
+    if context.invoked_subcommand is None:
+        context.fail("Missing command.")
+
+
+def _print_version(verbose: bool) -> None:
+    if not verbose:
+        typer.echo(f"fspll {__version__}")
+        return
+    from fspll._common.environment import describe_environment
+
+    for name, said in describe_environment():
+        typer.echo(f"{name}: {printable(said)}")
 
 
 def main() -> None:

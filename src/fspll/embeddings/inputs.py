@@ -19,7 +19,7 @@ from fspll.embeddings.pictures import collect_pictures, is_pil_image, read_pictu
 
 POLARITIES = ("bright-ink", "dark-ink")
 # ITU-R 601, the weights Pillow uses for mode "L".
-_LUMA = (0.299, 0.587, 0.114)
+LUMA = (0.299, 0.587, 0.114)
 # How many times the size that is needed a picture keeps at least before it is resized with care:
 # nothing that is seen after that is lost.
 ENOUGH = 2
@@ -216,7 +216,7 @@ def collect_samples(X: Any) -> Tensor | np.ndarray | list[Any]:
 def _fit(images: Tensor, spec: InputSpec, polarity: str) -> Tensor:
     """Make (n, 1 or 3, H, W) into (n, C, S, S)."""
     if images.shape[1] == 3 and spec.channels == 1:
-        luma = torch.tensor(_LUMA).view(1, 3, 1, 1)
+        luma = torch.tensor(LUMA).view(1, 3, 1, 1)
         images = (images * luma).sum(dim=1, keepdim=True)
     if spec.polarity is not None:
         # Before resizing, which would smear thin strokes into the border.

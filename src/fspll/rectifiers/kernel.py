@@ -138,7 +138,9 @@ def kernel_scores(
     """
     basis = basis.to(center) - center
     scores, nearest = [], []
-    for part in queries.split(_ROWS_AT_ONCE, dim=-2):
+    # A graph for another runtime is the same for any number of queries.
+    whole = torch.compiler.is_exporting()
+    for part in [queries] if whole else queries.split(_ROWS_AT_ONCE, dim=-2):
         kernel = torch.exp(-squared_distances(part.to(basis) - center, basis) / reach)
         nearest.append(-kernel.max(dim=-1, keepdim=True).values.log())
         scores.append((kernel + 1) @ dual)

@@ -121,7 +121,7 @@ class NetworkEncoder(Encoder):
         with _eval_mode(self.network), torch.inference_mode():
             for start in range(0, len(samples), batch_size):
                 batch = self._prepare(samples[start : start + batch_size], polarity, start)
-                features = self._forward(batch.to(target, _dtype(self.network)))
+                features = self._forward(batch.to(target, parameter_dtype(self.network)))
                 owner = f"the network {self.name!r}"
                 require_features(features, len(batch), owner, first_index=start)
                 batches.append(features)
@@ -208,7 +208,8 @@ def _eval_mode(network: nn.Module) -> Iterator[None]:
             module.training = flag
 
 
-def _dtype(network: nn.Module) -> torch.dtype:
+def parameter_dtype(network: nn.Module) -> torch.dtype:
+    """Return the type of a network's weights, float32 where it has none."""
     for parameter in network.parameters():
         if parameter.is_floating_point():
             return parameter.dtype

@@ -26,19 +26,30 @@ class ClassGeometry(NamedTuple):
     scale: float = 1.0
     metric: str = "euclidean"
 
+    @property
+    def factor(self) -> float:
+        """By what features are multiplied before anything is squared, which might overflow."""
+        return self.scale**0.5 if self.metric == "sqeuclidean" else self.scale
+
     def tensors(self, queries: np.ndarray) -> tuple[Tensor, Tensor]:
         """Return queries and prototypes, scaled first so that squares do not overflow."""
-        factor = self.scale**0.5 if self.metric == "sqeuclidean" else self.scale
         samples = torch.from_numpy(np.require(queries, requirements=["C", "W"]))
         prototypes = torch.from_numpy(self.prototypes.astype(queries.dtype))
-        return samples * factor, prototypes * factor
+        return samples * self.factor, prototypes * self.factor
 
 
 def all_probabilities(queries: np.ndarray, geometry: ClassGeometry) -> np.ndarray:
     """Return the probability of every class, of shape (q, l); for as many as memory holds."""
     samples, prototypes = geometry.tensors(queries)
-    distance = _distances(samples, prototypes, geometry.metric)
-    return class_probabilities(distance, torch.from_numpy(geometry.allowed.copy())).numpy()
+    allowed = torch.from_numpy(geometry.allowed.copy())
+    return scaled_probabilities(samples, prototypes, allowed, geometry.metric).numpy()
+
+
+def scaled_probabilities(
+    samples: Tensor, prototypes: Tensor, allowed: Tensor, metric: str
+) -> Tensor:
+    """Return the softmax (q, l) of minus the distances of samples (q, m) that are scaled."""
+    return class_probabilities(_distances(samples, prototypes, metric), allowed)
 
 
 def most_probable(queries: np.ndarray, geometry: ClassGeometry) -> tuple[np.ndarray, np.ndarray]:
