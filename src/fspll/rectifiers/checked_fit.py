@@ -19,7 +19,7 @@ from fspll.rectifiers.evidence import EvidenceRule
 from fspll.rectifiers.held_out import (
     Weights,
     folds,
-    is_better_in_folds,
+    is_proved,
     is_sure,
     matched,
     replace_rows,
@@ -144,7 +144,7 @@ def fit_checked(
     kernel = KernelRidge(embeddings, *best.kernel)
     plain = best.with_means_as_they_are(present)
     few = few and isinstance(means, ClassModel) and isinstance(best.labels, EvenSets)
-    unproven = few and not is_better_in_folds(best.weights.gains, plain.weights.gains)
+    unproven = few and not is_proved(best.weights.gains, plain.weights.gains)
     fresh = best.labels.take(torch.ones(len(mask), dtype=torch.bool))  # nothing estimated yet
     found = infer_with_kernel(kernel, replace(fresh), present)  # type: ignore[type-var]
     weights, of_new = best.weights, best.weights_of_new(present)

@@ -38,6 +38,7 @@ SHARPNESSES = (0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0, 12.0, 16.0, 20.0, 2
 MEANS_WEIGHTS = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
 LEAST_RIGHT = 0.2  # share of held-out predictions that are right, where features tell labels apart
 LIKELIHOOD_BOUND = 2.0  # nats below the best, within which a doubt is as good as any other
+INDEPENDENT = 60  # samples, from which those of one fold count as independent
 SURE_GAIN = 2.0  # standard errors by which a gain is above zero, for features to count at all
 # Standard deviations of the priors: class means as they are, and no kernel.
 _MEANS_PRIOR, _KERNEL_PRIOR = 0.5, 6.0
@@ -169,16 +170,17 @@ def is_better(gains: Tensor, others: Tensor) -> bool:
     return is_sure(float(more.mean()), standard_error(more))
 
 
-def is_better_in_folds(gains: Tensor, others: Tensor) -> bool:
-    """Tell the same where few samples are held out, of all ``FOLDS`` folds.
+def is_proved(gains: Tensor, others: Tensor) -> bool:
+    """Tell the same for few samples that are all held out in turn, in order of the folds.
 
-    Samples of a fold share their mistakes: where the others do not tell which class is which, all
-    of its predictions are wrong together. So the means of folds are what is independent; the test
-    is Student's, at .5%.
+    With very few, samples of a fold share their mistakes: where the other folds do not tell which
+    class is which, all predictions are wrong together. So the means of folds are what is
+    independent there; the test is Student's, at .5%.
     """
+    if len(gains) >= INDEPENDENT:
+        return is_better(gains, others)
     more = (gains - others).numpy()
     sizes = [len(rows) for rows in folds(len(more))]
-    assert len(sizes) == FOLDS, "few samples are all held out in turn"
     means = np.array([part.mean() for part in np.split(more, np.cumsum(sizes)[:-1])])
     error = means.std(ddof=1) / len(means) ** 0.5
     return bool(means.mean() > max(stats.t.ppf(0.995, len(means) - 1) * error, _LEAST))
