@@ -17,6 +17,7 @@ from fspll.rectifiers.adaptive_model import AdaptiveModel, few_samples_model
 from fspll.rectifiers.class_model import ClassModel, ManyClassModel
 from fspll.rectifiers.evidence import EvidenceRule
 from fspll.rectifiers.held_out import (
+    Check,
     Weights,
     folds,
     is_proved,
@@ -156,9 +157,8 @@ def fit_checked(
     nearly_full = useless and check.chance > NEARLY_FULL
     if (unproven or nearly_full) and isinstance(means, ClassModel):
         # Such samples could not tell good features from bad ones; clusters may still be clear.
-        model = few_samples_model(embeddings, means)
-        model = replace(model, check=check, posterior=means.confidence.double())
-        return CheckedFit(model, found.labels, found.frequency)
+        doubt = plain.weights.doubt if unproven else best.labels.doubts[0]
+        return with_doubt(embeddings, mask, means, fresh, doubt, check)
     if useless:
         weights = replace(weights, kernel=0.0, means=0.0, doubt=best.labels.doubts[0])
         of_new = weights
@@ -197,6 +197,31 @@ def fit_checked(
         doubt=weights.doubt,
     )
     return CheckedFit(model, found.labels, found.frequency)
+
+
+def with_doubt(
+    embeddings: Tensor,
+    mask: Tensor,
+    means: ClassModel,
+    labels: LabelModel,
+    doubt: float,
+    check: Check,
+) -> CheckedFit:
+    """Label by class means, but for the probability that a set (n, l) lacks the truth."""
+    frequency = mask.any(dim=0).double()
+    frequency = frequency / frequency.sum()
+    probability = by_class_means(means, embeddings).double()
+    shares = posterior_shares(labels.prior(frequency, doubt), probability, frequency)
+    outside = shares * ~mask
+    inside = means.confidence.double() * (1 - outside.sum(dim=-1, keepdim=True))
+    model = replace(
+        few_samples_model(embeddings, means),
+        confidence=inside.to(means.prototypes),
+        posterior=inside + outside,
+        check=check,
+        doubt=doubt,
+    )
+    return CheckedFit(model, labels, frequency)
 
 
 def averaged(
