@@ -182,7 +182,7 @@ class Labelings:
 
     def __init__(self, folder: Path, rng: np.random.Generator, out: Path | None = None) -> None:
         truth = np.arange(N_SAMPLES) % len(CLASSES)
-        centers = 3 * rng.normal(size=(len(CLASSES), 6))
+        centers = 1.5 * rng.normal(size=(len(CLASSES), 6))
         np.save(folder / "X.npy", centers[truth] + rng.normal(size=(N_SAMPLES, 6)))
         lines = ["sample,candidates"]
         for row, right in enumerate(truth):

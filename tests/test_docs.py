@@ -157,6 +157,7 @@ ROOMS = [
     "fspll",
     *("fspll.annotations", "fspll.baselines", "fspll.candidates", "fspll.datasets"),
     *("fspll.datasets.glyphs", "fspll.diagnosis", "fspll.embeddings", "fspll.experiments"),
+    "fspll.export",
     *("fspll.labeling", "fspll.labeling.label_studio", "fspll.labeling.report"),
     *("fspll.metalearning", "fspll.rectifiers"),
 ]

@@ -50,6 +50,9 @@ LIBRARY_ONLY = {
     "datasets/partial_label.py": {"split"},
     "embeddings/encoders/base.py": {"n_samples", "n_features"},
     "embeddings/encoders/network.py": {"batch_size", "device"},
+    "embeddings/encoders/photo_network.py": {  # what networks print of themselves
+        *("resampling", "revision", "active", "groups", "stride", "padding"),
+    },
     "embeddings/encoders/text.py": {"batch_size"},
     "embeddings/inputs.py": {"polarity"},
     "embeddings/networks/conv4.py": {"in_channels", "n_way"},

@@ -106,6 +106,7 @@ REFUSED = {
     "demo --steps 3 --tasks 2 --out begun": "holds other things than an earlier demo",
     "app nowhere --no-open": "nowhere is not a folder; name the folder of a result",
     "app --label-studio --no-open": "--label-studio needs a result to serve: name its folder",
+    "export nowhere model.onnx": "there is no model file nowhere",
     "evaluate omniglot-conv3": "did you mean 'omniglot-conv4'? known are",
     "evaluate omniglot-conv4 --methods KNN": "there is no method 'KNN' (did you mean 'PL-KNN'?)",
     "evaluate omniglot-conv4 --n-shot 2 --n-way 9999": "--n-way 9999 but glyphs/test has",

@@ -108,10 +108,15 @@ def test_outside_needs_probabilities_of_all_classes(small):
 def test_the_sentences(small):
     X, _, mask, _ = small
     found = label((X, mask))
-    check = replace(found.check, n_samples=500, hits=0.87, expected=0.85, chance=0.4)
-    assert check_sentence(replace(found, check=check)) == (
+    figures = {"n_samples": 500, "hits": 0.87, "expected": 0.85, "chance": 0.4}
+    check = replace(found.check, **figures, decides=True)
+    said = (
         "Check without true labels: of 500 held-out samples 87% had their most probable label "
         "among their candidates (expected 85%, at random 40%)."
+    )
+    assert check_sentence(replace(found, check=check)) == said
+    assert check_sentence(replace(found, check=replace(check, decides=False))) == (
+        said + " These are too few to tell whether the features separate your labels."
     )
     poor = replace(found, check=replace(check, gain=0.0))
     assert separation_warning(poor) == (
@@ -139,7 +144,7 @@ def test_people_who_agree_on_a_mistake_are_the_condition(annotate):
 def test_labels_that_no_features_could_separate_are_not_held_against_them(annotate):
     X = np.repeat([[0.0], [9.0]], 20, axis=0) + np.linspace(0, 0.5, 40)[:, None]
     found = label(annotate([["cat", "lynx"]] * 40, features=X))
-    assert not found.check.separates
+    assert not found.check.decides
     assert separation_warning(found) is None
 
 

@@ -143,7 +143,7 @@ def fit_checked(
     )
     best = best_fit(embeddings, labels, present, by_means)
     kernel = KernelRidge(embeddings, *best.kernel)
-    plain = best.with_means_as_they_are(present)
+    plain, doubt = best.with_means_as_they_are(present)
     few = few and isinstance(means, ClassModel) and isinstance(best.labels, EvenSets)
     unproven = few and not is_proved(best.weights.gains, plain.weights.gains)
     fresh = best.labels.take(torch.ones(len(mask), dtype=torch.bool))  # nothing estimated yet
@@ -157,8 +157,7 @@ def fit_checked(
     nearly_full = useless and check.chance > NEARLY_FULL
     if (unproven or nearly_full) and isinstance(means, ClassModel):
         # Such samples could not tell good features from bad ones; clusters may still be clear.
-        doubt = plain.weights.doubt if unproven else best.labels.doubts[0]
-        return with_doubt(embeddings, mask, means, fresh, doubt, check)
+        return with_doubt(embeddings, mask, means, fresh, doubt if unproven else 0.0, check)
     if useless:
         weights = replace(weights, kernel=0.0, means=0.0, doubt=best.labels.doubts[0])
         of_new = weights

@@ -276,15 +276,15 @@ def choose_weights(
 
 def means_as_they_are(
     held: HeldOutScores, means: Tensor, labels: LabelModel, present: Tensor
-) -> Weights:
-    """Return the weights of class means alone, with the doubt under which samples are likeliest."""
+) -> tuple[Weights, float]:
+    """Return the weights of class means alone without any doubt, and the likeliest doubt."""
     density = density_ratio(means, held.frequency, present)
     trials = []
     for doubt, prior in zip(labels.doubts, held.priors, strict=True):
         total = (prior * density).sum(dim=-1).clamp_min(_LEAST).log()
         known = -0.5 * ((doubt - labels.doubts[0]) / labels.doubt_scale) ** 2
         trials.append((float(total.sum()) + known, Weights(0.0, 1.0, doubt, total)))
-    return max(trials, key=lambda trial: trial[0])[1]
+    return trials[0][1], max(trials, key=lambda trial: trial[0])[1].doubt
 
 
 def density_ratio(logits: Tensor, frequency: Tensor, present: Tensor) -> Tensor:

@@ -65,10 +65,10 @@ class BestFit:
         temper = tempering(self.held.nearest, self.held.usual)
         return choose_weights(self.held, self.by_means, self.labels, present, temper)
 
-    def with_means_as_they_are(self, present: Tensor) -> BestFit:
-        """Return the same with class means alone."""
-        weights = means_as_they_are(self.held, self.by_means, self.labels, present)
-        return replace(self, weights=weights)
+    def with_means_as_they_are(self, present: Tensor) -> tuple[BestFit, float]:
+        """Return the same with class means alone, and the doubt that suits them."""
+        weights, doubt = means_as_they_are(self.held, self.by_means, self.labels, present)
+        return replace(self, weights=weights), doubt
 
     def check(self, mask: Tensor, present: Tensor) -> Check:
         """Count how often the best class of held-out samples is among their candidates.

@@ -147,7 +147,7 @@ def test_photos_have_rows_on_a_frozen_encoder(source, profile):
 
 def test_rows_are_left_out_where_the_encoder_is_not_installed(source, profile, monkeypatch):
     frozen = replace(profile, photo_encoder="efficientnet-lite0")
-    monkeypatch.setattr("fspll.embeddings.encoders.photos._CARRIER", "no_such_package")
+    monkeypatch.setattr("fspll.embeddings.encoders.photos._BUILDER", "no_such_package")
     assert "fspll[photos]" in missing_encoder("mini-imagenet", frozen, source)
     assert missing_encoder("omniglot", frozen, source) == ""
     assert not any("encoder" in cell.features for cell in grid("mini-imagenet", frozen, source))

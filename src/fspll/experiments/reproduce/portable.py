@@ -26,6 +26,8 @@ from fspll._common.files import write_beside
 from fspll.experiments.reproduce.jobs import key_of
 from fspll.experiments.reproduce.store import RESULTS, Figures, Run, Store
 
+_OF_RUN = ("experiment", "profile", "workers", "seconds")  # besides when it began
+
 PORTABLE = "results.jsonl"
 _HEAD = {"fspll": "results of reproduce", "format": 1}
 _FIELDS = {
@@ -177,7 +179,7 @@ def read_portable(store: Store, path: Path) -> None:
     runs = set(store.runs())
     for line in lines:
         if "run" in line:
-            run = Run(*(line[name] for name in ("run", *Run._fields[1:])))
+            run = Run(line["run"], *(line[name] for name in _OF_RUN))
             if run not in runs:
                 store.add_run(run)
 
