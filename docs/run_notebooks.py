@@ -6,6 +6,7 @@ of what commands of fspll print, neither colors nor progress bars.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import tempfile
@@ -51,6 +52,8 @@ def run(path: Path) -> None:
 
 
 if __name__ == "__main__":
+    # Commands in cells are those of this Python, whether its environment is activated or not.
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     for chosen in map(Path, sys.argv[1:]) if sys.argv[1:] else sorted(FOLDER.glob("*.ipynb")):
         print(chosen)
         run(chosen)
