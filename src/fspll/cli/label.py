@@ -22,6 +22,7 @@ from fspll.cli.options import (
     Marks,
     MergeSimilar,
     Rename,
+    Scheduler,
     Sheet,
     Unlabeled,
 )
@@ -110,6 +111,7 @@ def label(
     open_report: bool = typer.Option(False, "--open", help="Open the report in a browser."),
     cache: bool = typer.Option(True, help="Keep encoded samples for the next run."),
     device: str = typer.Option("auto", help="Where to compute: auto, cpu, cuda, mps."),
+    scheduler: Scheduler = None,
 ) -> None:
     """Turn ambiguous labels into clean ones, with a model, a review list and a report."""
     # Heavy imports wait until the command runs, so that `fspll --help` is quick.
@@ -177,7 +179,9 @@ def label(
     with lock_folder(folder):  # from the answers that are read to those that are written
         answered = gather_answers(answers, folder, encoding, forget=forget_answers)
         audited = gather_audit(audit_answers, folder, encoding, forget=forget_answers)
-        result = run.label(read, answers=answered, audited=audited, audit=audit)
+        result = run.label(
+            read, answers=answered, audited=audited, audit=audit, scheduler=scheduler
+        )
         unknown = run.save(result, folder, overwrite=overwrite, forget_answers=forget_answers)
     if xlsx is not None:
         result.to_xlsx(xlsx)

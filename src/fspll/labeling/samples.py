@@ -127,8 +127,9 @@ def prepare(
     skip_bad: bool,
     cache: bool,
     progress: Progress | None,
+    scheduler: str | None = None,
 ) -> Prepared:
-    """Encode the samples that were located."""
+    """Encode the samples that were located, on the workers of a scheduler if one is named."""
     encoder, samples, missing = found.encoder, found.samples, found.missing
     if isinstance(samples, np.ndarray):  # vectors as they are, or standardized
         kept = np.arange(len(data))
@@ -151,6 +152,7 @@ def prepare(
             skip_bad=skip_bad or bool(bad),
             cache=cache,
             progress=progress,
+            scheduler=scheduler,
         )
     except DataError:  # not one of them can be read
         if not bad:
