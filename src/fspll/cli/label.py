@@ -108,6 +108,11 @@ def label(
     to_label_studio: Path | None = typer.Option(
         None, help="Write tasks with predictions for Label Studio as well, e.g. tasks.json."
     ),
+    parquet: bool = typer.Option(
+        False,
+        "--parquet",
+        help="Stream labels to labels.parquet: candidates in an .npz, vectors in an .npy file.",
+    ),
     open_report: bool = typer.Option(False, "--open", help="Open the report in a browser."),
     cache: bool = typer.Option(True, help="Keep encoded samples for the next run."),
     device: str = typer.Option("auto", help="Where to compute: auto, cpu, cuda, mps."),
@@ -118,6 +123,7 @@ def label(
     from fspll._common.files import check_no_input
     from fspll._common.locks import lock_folder
     from fspll.annotations.workbooks import load_openpyxl
+    from fspll.cli.streaming import is_beyond_memory, label_streamed
     from fspll.labeling.folder import REPORT, check_folder, check_not_replaced
     from fspll.labeling.label_studio.tasks import check_target
     from fspll.labeling.run import Run, gather_answers, gather_audit
@@ -137,6 +143,20 @@ def label(
             "give one of --images, --features, --features-columns and --text: samples are one of "
             "these"
         )
+    if parquet or is_beyond_memory(file, features):
+        label_streamed(
+            context,
+            file,
+            features,
+            folder,
+            rectifier=rectifier,
+            balanced=balanced,
+            answers=answers,
+            encoding=encoding,
+            overwrite=overwrite,
+            forget_answers=forget_answers,
+        )
+        return
     run = Run(
         file,
         reading=_given(

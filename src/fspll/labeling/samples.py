@@ -99,7 +99,7 @@ def locate(
         encoder = _usual_encoder(data, images)
     if isinstance(encoder, str) and encoder == FEATURES:
         vectors = _vectors(data)
-        keys = [_vector_key(row) for row in vectors]
+        keys = [vector_key(row) for row in vectors]
         return Located(vectors, keys, standardizer(vectors) if standardize else None)
     if standardize:
         raise InputError("standardize=True is for encoder='features'; an encoder has its own scale")
@@ -197,7 +197,7 @@ def _vectors(data: Annotations) -> np.ndarray:
     return data.features
 
 
-def _vector_key(vector: Any) -> bytes | None:
+def vector_key(vector: Any) -> bytes | None:
     """Return the hash of a vector, the same for the same numbers in whichever type."""
     numeric = isinstance(vector, np.ndarray) and vector.dtype.kind in "biuf"
     return content_key(vector.astype(np.float64) + 0.0, "vector") if numeric else None

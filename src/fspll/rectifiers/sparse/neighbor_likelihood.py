@@ -103,7 +103,8 @@ class _Links:
 
     def expected_share(self, reliability: np.ndarray, confidence: np.ndarray) -> np.ndarray:
         """Share of the neighbors of each level that are of their sample's class, expected."""
-        total, levels = np.zeros(_LEVELS), np.arange(_LEVELS)
+        total: np.ndarray = np.zeros(_LEVELS)
+        levels = np.arange(_LEVELS)
         for i, j in blocks(self.entries.n_samples, SAMPLES_AT_ONCE):
             a, b, entry = self._of_samples(i, j)
             rho = reliability[self.level[a:b]]
