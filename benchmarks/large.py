@@ -5,7 +5,9 @@
 Growth: n samples of n/100 Gaussian classes that overlap, 64 features, 4 candidates each, both
 rules, each size and rule in a process of its own. Few classes: 200,000 samples of ten classes,
 where groups are too large to be searched whole; *recall* is the share of the true nearest found.
-Quality: problems small enough for the dense rules, and what these make of them.
+Quality: problems small enough for the dense rules, and what these make of them. Mapped: the whole
+of `fspll label --parquet` on files that are memory-mapped; peak memory is that of its process, with
+the pages of files that are mapped, and *anonymous* without these (Linux says it; sampled).
 
 Every row is added to OUT.json as soon as it is measured, so that a run can be continued; OUT.md
 holds the tables and OUT.png the plot.
@@ -20,6 +22,7 @@ import platform
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -181,13 +184,85 @@ def measure_quality(shape: str, n: int, n_classes: int, noise: float) -> dict[st
     return row | dict(zip(names, mean, strict=True))
 
 
-TASKS = {"growth": measure_growth, "recall": measure_recall, "quality": measure_quality}
+def write_problem(folder: Path, n: int, n_classes: int, noise: float) -> np.ndarray:
+    """Write round classes as of :func:`make_problem` to files, in blocks; return true labels."""
+    rng = np.random.default_rng(0)
+    truth = rng.permutation(np.arange(n) % n_classes)
+    means = rng.standard_normal((n_classes, FEATURES), dtype=np.float32)
+    features = np.lib.format.open_memmap(folder / "features.npy", "w+", np.float32, (n, FEATURES))
+    for a in range(0, n, 100_000):
+        part = truth[a : a + 100_000]
+        drawn = rng.standard_normal((len(part), FEATURES), dtype=np.float32)
+        features[a : a + len(part)] = noise * drawn + means[part]
+    features.flush()
+    labels = np.zeros((n, 1 + DISTRACTORS), dtype=np.int32)
+    labels[:, 0], again = truth, np.arange(n)
+    while len(again):  # until the distractors of every sample differ
+        labels[again, 1:] = rng.integers(0, n_classes, (len(again), DISTRACTORS))
+        drawn = np.sort(labels[again], axis=1)
+        again = again[(drawn[:, 1:] == drawn[:, :-1]).any(axis=1)]
+    labels.sort(axis=1)
+    start = np.arange(0, labels.size + 1, labels.shape[1])
+    shape = np.array([n, n_classes])
+    np.savez(folder / "candidates.npz", indptr=start, indices=labels.ravel(), shape=shape)
+    return truth
+
+
+def memory_mb(pid: int, what: str) -> int:
+    """Return how much memory a process holds now, of the kind that Linux calls ``what``."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    found = [line.split()[1] for line in lines if line.startswith(f"{what}:")]
+    return int(found[0]) // 1024 if found else 0
+
+
+def measure_mapped(n: int, n_classes: int, noise: float) -> dict[str, Any]:
+    """Label memory-mapped files by the command, in a process of its own."""
+    from pyarrow import parquet
+
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        truth = write_problem(folder, n, n_classes, noise)
+        files = "candidates.npz", "--features", "features.npy", "--out", "result", "--parquet"
+        command = [sys.executable, "-m", "fspll", "label", *files]
+        start, anonymous = time.perf_counter(), 0
+        process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL)
+        while True:
+            ended, status, used = os.wait4(process.pid, os.WNOHANG)
+            if ended:
+                break
+            anonymous = max(anonymous, memory_mb(process.pid, "RssAnon"))
+            time.sleep(0.05)
+        total = time.perf_counter() - start
+        if status:
+            raise SystemExit(f"fspll label ended with status {status}")
+        table = parquet.read_table(folder / "result" / "labels.parquet", columns=["label"])
+        right = (table["label"].to_numpy().astype(np.int64) == truth).mean()
+        sizes = {
+            name: round((folder / name).stat().st_size / 2**20)
+            for name in ("features.npy", "result/labels.parquet", "result/model.fspll")
+        }
+    row = {"samples": n, "classes": n_classes, "noise": noise, "total_s": round(total, 1)}
+    row |= {"total_processor_s": round(used.ru_utime + used.ru_stime, 1)}
+    row |= {"peak_mb": used.ru_maxrss // 1024, "anonymous_mb": anonymous}
+    row |= {"features_mb": sizes["features.npy"], "labels_mb": sizes["result/labels.parquet"]}
+    return row | {"model_mb": sizes["result/model.fspll"], "right": round(float(right), 4)}
+
+
+TASKS = {
+    "growth": measure_growth,
+    "recall": measure_recall,
+    "quality": measure_quality,
+    "mapped": measure_mapped,
+}
 
 
 # -------------------------------------------------------------------- the whole
 
 
-def plan(sizes: list[int], few: int) -> list[tuple[str, list[Any]]]:
+def plan(sizes: list[int], few: int, mapped: int) -> list[tuple[str, list[Any]]]:
     work: list[tuple[str, list[Any]]] = [
         ("growth", [n, n // 100, 2.5, rule]) for n in sizes for rule in RULES
     ]
@@ -202,6 +277,8 @@ def plan(sizes: list[int], few: int) -> list[tuple[str, list[Any]]]:
         ("quality", ["flat", 5000, 100, 2.0]),
         ("quality", ["uneven", 5000, 100, 2.5]),
     ]
+    if mapped:
+        work.append(("mapped", [mapped, 10_000, 2.5]))
     return work
 
 
@@ -277,6 +354,18 @@ COLUMNS = {
         "evidence_dense": "default, dense",
         "evidence_large": "default, by entry",
     },
+    "mapped": {
+        "samples": "samples",
+        "classes": "classes",
+        "total_s": "together, s",
+        "total_processor_s": "processor time, s",
+        "peak_mb": "peak memory, MB",
+        "anonymous_mb": "of it anonymous, MB",
+        "features_mb": "features, MB",
+        "labels_mb": "labels.parquet, MB",
+        "model_mb": "model.fspll, MB",
+        "right": "right labels",
+    },
 }
 
 
@@ -299,6 +388,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", type=int, nargs="*", default=list(SIZES))
     parser.add_argument("--few", type=int, default=200_000, help="samples of ten classes; 0: none")
+    parser.add_argument(
+        "--mapped", type=int, default=5_000_000, help="samples in files of 300 bytes each; 0: none"
+    )
     parser.add_argument("--out", type=Path, default=Path("results/large"))
     parser.add_argument("--again", action="store_true", help="measure known rows again")
     parser.add_argument("--child", help=argparse.SUPPRESS)
@@ -311,7 +403,7 @@ def main() -> None:
     report: dict[str, Any] = {"rows": {}}
     if target.exists():
         report = json.loads(target.read_text(encoding="utf-8"))
-    for task, arguments in plan(args.sizes, args.few):
+    for task, arguments in plan(args.sizes, args.few, args.mapped):
         name = " ".join(map(str, [task, *arguments]))
         if name in report["rows"] and not args.again:
             continue
@@ -326,7 +418,7 @@ def main() -> None:
     growth = [
         row
         for row in report["rows"].values()
-        if "total_s" in row and row["classes"] == row["samples"] // 100
+        if "rule" in row and row["classes"] == row["samples"] // 100
     ]
     if growth:
         draw(growth, args.out.with_suffix(".png"))

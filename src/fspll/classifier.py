@@ -32,6 +32,7 @@ from fspll.modelfile import SHORTCUTS, StoredClassifier
 from fspll.rectifiers.base import Fitted, Rectifier, is_large, to_tensor
 from fspll.rectifiers.registry import make_rectifier
 from fspll.rectifiers.scaling import fit_scaled
+from fspll.rectifiers.sparse.centering import shared_tensor
 from fspll.rectifiers.sparse.entries import best_labels
 
 
@@ -219,8 +220,9 @@ class FsPLLClassifier(ClassifierMixin, BaseEstimator):
         if X_unlabeled is not None:
             more = self._features(X_unlabeled, fitting=False, width=features.shape[1])
             features = np.concatenate([features, more.astype(features.dtype, copy=False)])
-        embeddings = to_tensor(features)
-        if not is_large(observed.n_samples, observed.n_classes):
+        large = is_large(observed.n_samples, observed.n_classes)
+        embeddings = shared_tensor(features) if large else to_tensor(features)
+        if not large:
             if device.type == "mps":  # which has no float64
                 embeddings = embeddings.float()
             embeddings = embeddings.to(device)

@@ -29,6 +29,11 @@ def max_pixels() -> int:
     return _limit(PIXELS_VARIABLE, _MAX_PIXELS)
 
 
+def max_rows() -> int:
+    """Return how many samples may come in arrays that are read as a whole."""
+    return _limit(ROWS_VARIABLE, _MAX_ROWS)
+
+
 def _limit(variable: str, usual: int) -> int:
     given = os.environ.get(variable, "").strip()
     if not given:
@@ -49,10 +54,9 @@ def check_size(name: str, size: int) -> None:
 
 def check_rows(name: str, rows: int) -> None:
     """Refuse arrays of more samples than are read."""
-    most = _limit(ROWS_VARIABLE, _MAX_ROWS)
-    if rows > most:
+    if rows > max_rows():
         raise DataError(
-            f"{name} has {rows:,} rows, more than the {most:,} that are allowed; set "
+            f"{name} has {rows:,} rows, more than the {max_rows():,} that are allowed; set "
             f"{ROWS_VARIABLE} to raise the limit"
         )
 

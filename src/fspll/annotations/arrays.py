@@ -87,6 +87,30 @@ def read_npz(path: Path, options: Options) -> Annotations:
     return _assemble(path, votes, classes, names=names, X=X, options=options)
 
 
+def read_sets(path: Path) -> tuple[list[str] | None, list[str], sparse.csr_array]:
+    """Read names, if there are any, classes, and candidates (n, l) of an ``.npz`` file, any n.
+
+    The candidates are a mask of 0 and 1, best in the parts of a sparse one, as
+    ``scipy.sparse.save_npz`` writes them; nothing is made per sample but what the file holds.
+    """
+    arrays = load_arrays(path)
+    name = first_of(arrays, _CANDIDATE_NAMES)
+    if name is not None:
+        votes = _dense_votes(path, name, arrays[name])
+    elif all(part in arrays for part in _SPARSE_NAMES):
+        votes = _sparse_votes(path, arrays)
+    else:
+        raise DataError(
+            f"{path} has no mask of candidates; it has "
+            f"{', '.join(map(repr, arrays)) or 'no arrays at all'}"
+        )
+    names = texts_of(path, arrays, SAMPLE_NAMES)
+    if names is not None and (len(names) != votes.shape[0] or len(set(names)) != len(names)):
+        raise DataError(f"{path} must have {votes.shape[0]} different names, one per sample")
+    classes, votes = _class_names(path, texts_of(path, arrays, _CLASS_NAMES), votes)
+    return names, classes, votes.astype(bool)
+
+
 def _widths(X: np.ndarray | None) -> tuple[str, ...]:
     return () if X is None else (counted(X.shape[1], "feature"),)
 

@@ -15,11 +15,12 @@ from pathlib import Path
 import numpy as np
 
 from fspll._common.errors import DataError, FsPLLError
-from fspll._common.reading import check_size, read_file
+from fspll._common.reading import check_plain_file, check_size, read_file
 from fspll.datasets.archives import ZipSource
 
 _ZIP, _EMPTY_ZIP, _ARRAY = b"PK\x03\x04", b"PK\x05\x06", b"\x93NUMPY"
 _KIND = "a NumPy file"
+_HEADER = 1 << 16  # bytes that hold the header of an array of numbers
 _HINT = "it holds Python objects or is not a NumPy file; save plain numbers and texts"
 
 
@@ -52,8 +53,35 @@ def load_arrays(path: Path) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _read_array(content: bytes, source: str, where: str) -> np.ndarray:
-    """Return the array of the bytes of an ``.npy`` file."""
+def map_array(path: Path) -> np.ndarray:
+    """Return the array of an ``.npy`` file, of which only what is looked at is read.
+
+    Float32 or float64 in this machine's byte order and by rows: anything else would be copied.
+    """
+    size = check_plain_file(path, _KIND).st_size
+    with path.open("rb") as file:
+        begin = file.read(_HEADER)
+    if not begin.startswith(_ARRAY):
+        raise DataError(f"{path} is no .npy file, as features that are memory-mapped must be")
+    shape, by_columns, dtype, start = _read_header(begin, size, str(path))
+    if dtype not in (np.float32, np.float64) or by_columns:
+        raise DataError(
+            f"{path} holds {dtype} by {'columns' if by_columns else 'rows'}; features that are "
+            "memory-mapped must be float32 or float64 by rows: save "
+            "np.ascontiguousarray(X, dtype=np.float32)"
+        )
+    if math.prod(shape) == 0:
+        return np.empty(shape, dtype)
+    return np.memmap(path, dtype, "r", start, shape)
+
+
+def _read_header(
+    content: bytes, size: int, source: str
+) -> tuple[tuple[int, ...], bool, np.dtype, int]:
+    """Return shape, order, type and first byte of an ``.npy`` file that begins like this.
+
+    ``size`` is that of the whole file, which must hold as much as the header declares.
+    """
     try:
         file = io.BytesIO(content)
         version = np.lib.format.read_magic(file)
@@ -67,9 +95,21 @@ def _read_array(content: bytes, source: str, where: str) -> np.ndarray:
             raise DataError(f"{source} cannot be read: {_HINT}")
         if version > (3, 0) or any(size < 0 for size in shape):
             raise ValueError("its header is damaged")
-        count, begin = math.prod(shape), file.tell()
-        if count * dtype.itemsize > len(content) - begin:
+        if math.prod(shape) * dtype.itemsize > size - file.tell():
             raise ValueError(f"it declares an array of shape {shape}, but is shorter")
+        return shape, by_columns, dtype, file.tell()
+    except FsPLLError:
+        raise
+    except Exception as error:  # NumPy's reader of headers documents none
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        raise DataError(f"{source} is not a whole array: {reason}") from error
+
+
+def _read_array(content: bytes, source: str, where: str) -> np.ndarray:
+    """Return the array of the bytes of an ``.npy`` file."""
+    shape, by_columns, dtype, begin = _read_header(content, len(content), source)
+    count = math.prod(shape)
+    try:
         flat = np.frombuffer(content, dtype, count, begin) if count else np.empty(0, dtype)
         flat = native(flat, copy=True)
         if flat.dtype.kind == "U":
@@ -77,7 +117,7 @@ def _read_array(content: bytes, source: str, where: str) -> np.ndarray:
         return flat.reshape(shape, order="F" if by_columns else "C")
     except FsPLLError:
         raise
-    except Exception as error:  # NumPy's reader of headers documents none
+    except Exception as error:  # whatever the type of a damaged header leads to
         reason = str(error).partition("\n")[0] or type(error).__name__
         raise DataError(f"{source} is not a whole array: {reason}") from error
 

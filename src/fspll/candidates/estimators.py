@@ -20,6 +20,8 @@ from fspll._common.errors import InputError, InputTypeError
 from fspll.candidates.labels import SET_TYPES, label_column
 from fspll.candidates.sets import Candidates
 
+_ROWS_AT_ONCE = 1 << 16
+
 
 @contextmanager
 def own_errors() -> Iterator[None]:
@@ -53,18 +55,20 @@ def checked_vectors(
     """
     with own_errors():
         X = validate_data(estimator, X, reset=fitting, dtype=list(dtype), ensure_all_finite=False)
-    strange = np.argwhere(~np.isfinite(X))
-    if len(strange):
-        row, feature = strange[0]
-        name = "NaN" if np.isnan(X[row, feature]) else "infinity"
-        raise InputError(
-            f"Input X contains {name} at row {row}, feature {feature}; every feature must be a "
-            f"known number"
-        )
+    for start in range(0, len(X), _ROWS_AT_ONCE):  # X may be a file that memory does not hold
+        strange = np.argwhere(~np.isfinite(X[start : start + _ROWS_AT_ONCE]))
+        if len(strange):
+            row, feature = strange[0]
+            name = "NaN" if np.isnan(X[start + row, feature]) else "infinity"
+            raise InputError(
+                f"Input X contains {name} at row {start + row}, feature {feature}; every feature "
+                f"must be a known number"
+            )
     limit = largest_coordinate(X.shape[1], X.dtype)
-    if np.abs(X).max() > limit:
+    largest = max(-X.min(), X.max())
+    if largest > limit:
         raise InputError(
-            f"the largest feature is {np.abs(X).max():.3g}, too large to take distances in "
+            f"the largest feature is {largest:.3g}, too large to take distances in "
             f"{X.dtype}; multiply the features by a number that brings them closer to 1"
         )
     return X

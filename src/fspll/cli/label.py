@@ -22,6 +22,7 @@ from fspll.cli.options import (
     Marks,
     MergeSimilar,
     Rename,
+    Scheduler,
     Sheet,
     Unlabeled,
 )
@@ -107,15 +108,22 @@ def label(
     to_label_studio: Path | None = typer.Option(
         None, help="Write tasks with predictions for Label Studio as well, e.g. tasks.json."
     ),
+    parquet: bool = typer.Option(
+        False,
+        "--parquet",
+        help="Stream labels to labels.parquet: candidates in an .npz, vectors in an .npy file.",
+    ),
     open_report: bool = typer.Option(False, "--open", help="Open the report in a browser."),
     cache: bool = typer.Option(True, help="Keep encoded samples for the next run."),
     device: str = typer.Option("auto", help="Where to compute: auto, cpu, cuda, mps."),
+    scheduler: Scheduler = None,
 ) -> None:
     """Turn ambiguous labels into clean ones, with a model, a review list and a report."""
     # Heavy imports wait until the command runs, so that `fspll --help` is quick.
     from fspll._common.files import check_no_input
     from fspll._common.locks import lock_folder
     from fspll.annotations.workbooks import load_openpyxl
+    from fspll.cli.streaming import is_beyond_memory, label_streamed
     from fspll.labeling.folder import REPORT, check_folder, check_not_replaced
     from fspll.labeling.label_studio.tasks import check_target
     from fspll.labeling.run import Run, gather_answers, gather_audit
@@ -135,6 +143,20 @@ def label(
             "give one of --images, --features, --features-columns and --text: samples are one of "
             "these"
         )
+    if parquet or is_beyond_memory(file, features):
+        label_streamed(
+            context,
+            file,
+            features,
+            folder,
+            rectifier=rectifier,
+            balanced=balanced,
+            answers=answers,
+            encoding=encoding,
+            overwrite=overwrite,
+            forget_answers=forget_answers,
+        )
+        return
     run = Run(
         file,
         reading=_given(
@@ -177,7 +199,9 @@ def label(
     with lock_folder(folder):  # from the answers that are read to those that are written
         answered = gather_answers(answers, folder, encoding, forget=forget_answers)
         audited = gather_audit(audit_answers, folder, encoding, forget=forget_answers)
-        result = run.label(read, answers=answered, audited=audited, audit=audit)
+        result = run.label(
+            read, answers=answered, audited=audited, audit=audit, scheduler=scheduler
+        )
         unknown = run.save(result, folder, overwrite=overwrite, forget_answers=forget_answers)
     if xlsx is not None:
         result.to_xlsx(xlsx)

@@ -40,6 +40,11 @@ MergeSimilar = Annotated[
 Rename = Annotated[
     Path | None, typer.Option(help="Other names for labels: a table with the columns from, to.")
 ]
+# Of the commands that encode samples.
+Scheduler = Annotated[
+    str | None,
+    typer.Option(help="Encode on the workers of a Dask scheduler, tcp://HOST:PORT."),
+]
 
 
 def numbers(text: str, option: str) -> list[int]:

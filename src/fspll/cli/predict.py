@@ -15,7 +15,7 @@ from fspll._common.errors import InputError
 from fspll._common.progress import show_progress
 from fspll._common.words import counted
 from fspll.cli.console import echo, err, note, out
-from fspll.cli.options import FeaturesColumns, Sheet
+from fspll.cli.options import FeaturesColumns, Scheduler, Sheet
 
 if TYPE_CHECKING:
     from fspll.labeling.prediction import Predictions
@@ -48,6 +48,7 @@ def predict(
     ),
     skip_bad: bool = typer.Option(False, "--skip-bad", help="Leave out what cannot be read."),
     cache: bool = typer.Option(True, help="Keep encoded samples for the next run."),
+    scheduler: Scheduler = None,
 ) -> None:
     """Label new samples with a saved model."""
     from fspll._common.files import check_no_input
@@ -117,6 +118,7 @@ def predict(
             skip_bad=skip_bad,
             cache=cache,
             progress=progress,
+            scheduler=scheduler,
         )
     for one in found.unreadable:
         note(str(one), context, "left out")

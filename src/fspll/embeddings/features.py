@@ -11,7 +11,7 @@ Shapes: n samples, m features.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fspll._common.errors import DataError, InputError, InputTypeError
+from fspll._common.errors import DataError, InputError
 from fspll._common.reading import check_plain_file
 from fspll._common.words import counted
 from fspll.datasets.base import ImageSet
+from fspll.embeddings.batches import Batch, encode_batch, encode_on_workers
 from fspll.embeddings.encoders.base import Encoder, Progress
 from fspll.embeddings.encoders.head import AdaptedEncoder
 from fspll.embeddings.registry import load_embedding
@@ -89,6 +90,7 @@ def encode_cached(
     skip_bad: bool = False,
     cache: bool = True,
     progress: Progress | None = None,
+    scheduler: str | None = None,
 ) -> Encoded:
     """Encode samples in batches, taking what an earlier run has encoded from the cache.
 
@@ -108,6 +110,10 @@ def encode_cached(
         Whether to use the cache.
     progress : callable, optional
         Called as ``progress(done, total)``; total counts all samples.
+    scheduler : str, optional
+        The address of a Dask scheduler, ``tcp://HOST:PORT``, whose workers encode what is not in
+        the cache. They need this package, the encoder by the same name or as a network of a
+        registered architecture, and pictures under the same paths.
 
     Raises
     ------
@@ -130,6 +136,7 @@ def encode_cached(
             skip_bad=skip_bad,
             cache=cache,
             progress=progress,
+            scheduler=scheduler,
         )
         return replace(below, features=encoder.adapt(below.features))
     samples = list(X)
@@ -149,13 +156,16 @@ def encode_cached(
         if progress is not None:
             progress(len(samples) - len(rows), len(samples))
         fresh: dict[int, np.ndarray] = {}
+        left = len(rows)
         size = BATCH if encoder.per_sample else max(1, len(rows))
-        for start in range(0, len(rows), size):
-            done = _encode(encoder, samples, rows[start : start + size], bad)
+        batches = [rows[start : start + size] for start in range(0, len(rows), size)]
+        for number, batch in _encoded(encoder, samples, batches, scheduler):
+            done = {batches[number][place]: one for place, one in batch.features.items()}
+            bad |= {batches[number][place]: reason for place, reason in batch.bad.items()}
             fresh |= done
             store.keep({key: done[row] for row in done if (key := keys[row]) is not None})
+            left -= len(batches[number])
             if progress is not None:
-                left = max(0, len(rows) - start - size)
                 progress(len(samples) - left, len(samples))
     unreadable = [Unreadable(row, names[row], reason) for row, reason in sorted(bad.items())]
     if unreadable and (not skip_bad or len(unreadable) == len(samples)):
@@ -166,6 +176,18 @@ def encode_cached(
     if len(widths) > 1:
         raise InputError(f"the embedding {encoder.name!r} gives {sorted(widths)} features")
     return Encoded(np.stack(chosen), kept, unreadable, len(samples) - len(rows))
+
+
+def _encoded(
+    encoder: Encoder, samples: list[Any], batches: list[list[int]], scheduler: str | None
+) -> Iterator[tuple[int, Batch]]:
+    """Yield the number of each batch of rows with its features, in any order."""
+    parts = [[samples[row] for row in rows] for rows in batches]
+    if scheduler is not None and parts:
+        yield from encode_on_workers(encoder, parts, scheduler)
+        return
+    for number, part in enumerate(parts):
+        yield number, encode_batch(encoder, part)
 
 
 def embed_images(encoder: Any, data: ImageSet, progress: Progress | None = None) -> Tensor:
@@ -214,33 +236,6 @@ def embed_images(encoder: Any, data: ImageSet, progress: Progress | None = None)
             if progress is not None:
                 progress(start + len(block), len(images))
     return torch.from_numpy(features)
-
-
-def _encode(
-    encoder: Encoder, samples: list[Any], rows: list[int], bad: dict[int, str]
-) -> dict[int, np.ndarray]:
-    """Encode some rows; what cannot be read goes to ``bad`` with the reason."""
-    try:
-        features = encoder.encode([samples[row] for row in rows])
-        return dict(zip(rows, features, strict=True))
-    except (InputError, InputTypeError):
-        if not encoder.per_sample:
-            raise
-    done = {}
-    for row in rows:  # to tell which of them it is
-        try:
-            done[row] = encoder.encode([samples[row]])[0]
-        except (InputError, InputTypeError) as error:
-            bad[row] = _reason(str(error), samples[row])
-    return done
-
-
-def _reason(message: str, sample: Any) -> str:
-    """Return a message about the only sample of a batch without its name."""
-    for start in (f"picture 0 ({sample}) ", "picture 0 ", "text 0 ", "sample 0 "):
-        if message.startswith(start):
-            return message.removeprefix(start)
-    return f"cannot be encoded: {message}"
 
 
 def _display_name(sample: Any, row: int) -> str:

@@ -10,9 +10,11 @@ __all__ = [
     "Question",
     "Rounds",
     "Run",
+    "Streamed",
     "Undecided",
     "draw_audit",
     "label",
+    "label_to_parquet",
     "load_model",
     "read_audit",
 ]
@@ -30,5 +32,6 @@ __getattr__, __dir__ = lazy_names(
         "review": "Question",
         "run": "Run",
         "saving": "load_model",
+        "streaming": "Streamed label_to_parquet",
     },
 )

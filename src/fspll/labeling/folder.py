@@ -17,6 +17,7 @@ from fspll.annotations.answers import COLUMNS, CONTENT, Answers, read_answers
 from fspll.annotations.tables import read_in_either
 from fspll.labeling.audit import Audit, read_audit
 
+PARQUET = "labels.parquet"  # in the place of labels.csv, where samples are very many
 LABELS, REVIEW, ANSWERS, ANNOTATORS, AUDIT, SURE, MODEL, REPORT, RUN, LOG = (
     "labels.csv",
     "review.csv",
@@ -29,7 +30,7 @@ LABELS, REVIEW, ANSWERS, ANNOTATORS, AUDIT, SURE, MODEL, REPORT, RUN, LOG = (
     "run.json",
     "answers.log",
 )
-NAMES = (LABELS, REVIEW, ANSWERS, ANNOTATORS, AUDIT, SURE, MODEL, REPORT, RUN, LOG)
+NAMES = (LABELS, PARQUET, REVIEW, ANSWERS, ANNOTATORS, AUDIT, SURE, MODEL, REPORT, RUN, LOG)
 LABEL_COLUMNS = (
     "sample",
     "label",
@@ -93,7 +94,8 @@ def check_not_replaced(folder: Path, inputs: Iterable[Path | None]) -> None:
 
 def is_result(folder: Path) -> bool:
     """Tell whether a folder holds an earlier result: a table of labels with our columns."""
-    return _is_own(folder / LABELS) and (folder / MODEL).is_file()
+    has_labels = any(_is_own(folder / name) for name in (LABELS, PARQUET))
+    return has_labels and (folder / MODEL).is_file()
 
 
 def _is_own(path: Path) -> bool:
@@ -103,6 +105,8 @@ def _is_own(path: Path) -> bool:
         return True
     if path.name == MODEL:
         return path.is_file() and format_of(path) is not None
+    if path.name == PARQUET:
+        return _begins(path, b"PAR1")
     if path.name in (RUN, LOG):
         return _begins(path, b"{") or path.stat().st_size == 0
     beginning = _BEGINNINGS.get(path.name)

@@ -64,6 +64,7 @@ def label(
     cache: bool = True,
     device: str = "auto",
     progress: Progress | bool | None = True,
+    scheduler: str | None = None,
 ) -> Labeling:
     """Turn ambiguous labels into clean ones, a classifier and a review list.
 
@@ -112,6 +113,9 @@ def label(
     progress : callable or bool, default=True
         Show a bar while samples are encoded, where there is a terminal or a notebook to show it in.
         A callable is called as ``progress(done, total)`` instead.
+    scheduler : str, optional
+        The address of a Dask scheduler, ``tcp://HOST:PORT``, whose workers encode pictures or
+        texts; see :func:`fspll.embeddings.encode_cached`. Features are the same as without.
 
     Examples
     --------
@@ -155,7 +159,14 @@ def label(
     answers = followed.labels | audited.given
     observed, answered, notes = _observe(annotations, classes, answers, rule)
     with show_progress("encoding", progress) as report:
-        made = prepare(annotations, located, skip_bad=skip_bad, cache=cache, progress=report)
+        made = prepare(
+            annotations,
+            located,
+            skip_bad=skip_bad,
+            cache=cache,
+            progress=report,
+            scheduler=scheduler,
+        )
     if len(made.kept) < len(annotations):
         annotations = annotations.take(made.kept)
         contents = tuple(contents[row] for row in made.kept)

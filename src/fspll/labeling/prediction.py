@@ -56,6 +56,7 @@ def predict_samples(
     skip_bad: bool = False,
     cache: bool = True,
     progress: Callable[[int, int], None] | None = None,
+    scheduler: str | None = None,
 ) -> Predictions:
     """Label new samples with a classifier that :func:`fspll.labeling.load_model` returned.
 
@@ -74,6 +75,8 @@ def predict_samples(
         Keep the features of encoded samples for the next run.
     progress : callable, optional
         Called as ``progress(done, total)`` while samples are encoded.
+    scheduler : str, optional
+        The address of a Dask scheduler, ``tcp://HOST:PORT``, whose workers encode the samples.
 
     Examples
     --------
@@ -93,7 +96,13 @@ def predict_samples(
     unreadable: list[Unreadable] = []
     if encoder is not None and not takes_vectors:
         found = encode_cached(
-            encoder, samples, names=names, skip_bad=skip_bad, cache=cache, progress=progress
+            encoder,
+            samples,
+            names=names,
+            skip_bad=skip_bad,
+            cache=cache,
+            progress=progress,
+            scheduler=scheduler,
         )
         names, samples = [names[row] for row in found.kept], found.features
         unreadable = found.unreadable

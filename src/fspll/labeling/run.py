@@ -75,8 +75,12 @@ class Run:
         audited: Audit | None = None,
         audit: int | None = None,
         progress: Progress | bool | None = True,
+        scheduler: str | None = None,
     ) -> Labeling:
-        """Label what was read, with the answers of a person."""
+        """Label what was read, with the answers of a person.
+
+        Where samples are encoded is not recorded: it does not change the result.
+        """
         from fspll.labeling.pipeline import label
 
         return label(
@@ -85,6 +89,7 @@ class Run:
             audited=audited,
             audit=audit,
             progress=progress,
+            scheduler=scheduler,
             **self.labeling,
         )
 

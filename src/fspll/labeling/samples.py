@@ -99,7 +99,7 @@ def locate(
         encoder = _usual_encoder(data, images)
     if isinstance(encoder, str) and encoder == FEATURES:
         vectors = _vectors(data)
-        keys = [_vector_key(row) for row in vectors]
+        keys = [vector_key(row) for row in vectors]
         return Located(vectors, keys, standardizer(vectors) if standardize else None)
     if standardize:
         raise InputError("standardize=True is for encoder='features'; an encoder has its own scale")
@@ -127,8 +127,9 @@ def prepare(
     skip_bad: bool,
     cache: bool,
     progress: Progress | None,
+    scheduler: str | None = None,
 ) -> Prepared:
-    """Encode the samples that were located."""
+    """Encode the samples that were located, on the workers of a scheduler if one is named."""
     encoder, samples, missing = found.encoder, found.samples, found.missing
     if isinstance(samples, np.ndarray):  # vectors as they are, or standardized
         kept = np.arange(len(data))
@@ -151,6 +152,7 @@ def prepare(
             skip_bad=skip_bad or bool(bad),
             cache=cache,
             progress=progress,
+            scheduler=scheduler,
         )
     except DataError:  # not one of them can be read
         if not bad:
@@ -195,7 +197,7 @@ def _vectors(data: Annotations) -> np.ndarray:
     return data.features
 
 
-def _vector_key(vector: Any) -> bytes | None:
+def vector_key(vector: Any) -> bytes | None:
     """Return the hash of a vector, the same for the same numbers in whichever type."""
     numeric = isinstance(vector, np.ndarray) and vector.dtype.kind in "biuf"
     return content_key(vector.astype(np.float64) + 0.0, "vector") if numeric else None

@@ -30,6 +30,7 @@ from fspll.labeling.folder import (
     LABEL_COLUMNS,
     LABELS,
     MODEL,
+    PARQUET,
     REPORT,
     REVIEW,
     REVIEW_COLUMNS,
@@ -92,6 +93,7 @@ def save(
             write(folder / ANSWERS, *answer_table(answers))
         labeling.classifier.save(folder / MODEL)
         write(folder / LABELS, *_label_table(labeling))
+        (folder / PARQUET).unlink(missing_ok=True)  # of an earlier result
         write(folder / REVIEW, *_review_table(labeling))
         if labeling.annotators:
             write(folder / ANNOTATORS, ANNOTATOR_COLUMNS, _annotator_rows(labeling))

@@ -179,7 +179,9 @@ class Rectifier(ABC):
         """
         self.check(observed)
         if is_large(observed.n_samples, observed.n_classes):
-            return self.fit_many(embeddings.detach().cpu().numpy(), observed)
+            array = embeddings.detach().cpu().numpy()
+            array.flags.writeable = False  # it may be a file that is memory-mapped
+            return self.fit_many(array, observed)
         return self.fit_tasks(embeddings, observed, trace=trace)
 
     def check(self, observed: Observed) -> None:
@@ -206,7 +208,7 @@ class Rectifier(ABC):
     def fit_many(self, embeddings: np.ndarray, observed: Observed) -> Fitted:
         """Rectify one task of many samples, embeddings (n, m), without any array of n x n or n x l.
 
-        Only called where ``handles_many`` says so.
+        They are read-only, and may lie in a file. Only called where ``handles_many`` says so.
         """
         raise InputError(f"the rectifier {self.name!r} does not handle many samples")
 

@@ -93,7 +93,7 @@ def fit_scaled(
     observed, trace
         As of :meth:`Rectifier.fit`.
     """
-    largest = float(embeddings.abs().max())
+    largest = max(abs(float(end)) for end in embeddings.aminmax())  # without a copy of them all
     _, exponent = math.frexp(largest)
     if not rectifier.ignores_scale or largest == 0 or abs(exponent) <= _USUAL:
         return rectifier.fit(embeddings, observed, trace=trace)

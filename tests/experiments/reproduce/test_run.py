@@ -16,8 +16,8 @@ import numpy as np
 import psutil
 import pytest
 
+from fspll._common import cluster
 from fspll._common.errors import DataError, InputError
-from fspll.experiments.reproduce import run as runner
 from fspll.experiments.reproduce.collecting import collect
 from fspll.experiments.reproduce.grid import grid
 from fspll.experiments.reproduce.jobs import Source
@@ -243,7 +243,7 @@ def test_every_row_of_the_table_can_be_measured(source, profile, tmp_path):
 def test_workers_are_checked(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="1 or more"):
         Workers(0)
-    monkeypatch.setattr(runner, "_CONNECTING", 0.5)
+    monkeypatch.setattr(cluster, "CONNECTING", 0.5)
     with pytest.raises(InputError, match="no Dask scheduler answers"):
         run([], tmp_path / "out", Workers(scheduler="tcp://127.0.0.1:9"))
     assert not (tmp_path / "out").exists()

@@ -11,7 +11,7 @@ from scipy import sparse
 from fspll import FsPLLClassifier
 from fspll._common.errors import InputError
 from fspll.rectifiers import base, is_large
-from fspll.rectifiers.sparse import prediction
+from fspll.rectifiers.sparse import centering, entries, prediction
 from fspll.rectifiers.sparse.prediction import ClassGeometry, all_probabilities, most_probable
 
 RULES = pytest.mark.parametrize("rectifier", ["evidence", "fspll", "none"])
@@ -129,3 +129,25 @@ def test_far_from_everything_stays_finite():
     places = ClassGeometry(np.eye(3, dtype=np.float32), np.ones(3, dtype=bool), 1e6, "sqeuclidean")
     _, probability = most_probable(np.full((1, 3), 1e18, dtype=np.float32), places)
     assert np.isfinite(probability).all()
+
+
+@RULES
+def test_a_memory_mapped_file_is_neither_copied_nor_written(clusters, tmp_path, rectifier):
+    features, candidates, _ = clusters(9000, 30, m=1024, r=1)
+    np.save(tmp_path / "X.npy", features)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    expected = FsPLLClassifier(rectifier=rectifier).fit(features, candidates)
+    tracemalloc.start()
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            # A block is then small beside all features.
+            patch.setattr(centering, "_SAMPLES_AT_ONCE", 1 << 10)
+            patch.setattr(entries, "SAMPLES_AT_ONCE", 1 << 10)
+            patch.setattr(entries, "ENTRIES_AT_ONCE", 1 << 10)
+            found = FsPLLClassifier(rectifier=rectifier).fit(mapped, candidates)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < features.nbytes
+    assert np.array_equal(found.labels_, expected.labels_)
+    assert np.allclose(found.confidence_.data, expected.confidence_.data, atol=1e-5)

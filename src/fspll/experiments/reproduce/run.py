@@ -20,7 +20,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fspll._common.errors import InputError, MissingPackageError
+from fspll._common.cluster import connect
+from fspll._common.errors import InputError
 from fspll._common.locks import lock_folder
 from fspll._common.processes import end_with
 from fspll._common.words import counted
@@ -39,7 +40,6 @@ from fspll.metalearning.trainer import LOG
 
 PART = 25  # tasks solved together, at most: what a killed worker loses
 _PART_SECONDS = 60.0  # of work in a part, roughly, at most: how far a run exceeds a time limit
-_CONNECTING = 15  # seconds to wait for a cluster to answer
 _PATIENCE = 3  # worker pools that may break one after the other without any piece finished
 
 Progress = Callable[[str, float, float], None]
@@ -217,16 +217,7 @@ def _stages(
 
 def workers_ready(workers: Workers) -> AbstractContextManager[Any]:
     """Connect to the cluster, if there is one."""
-    if workers.scheduler is None:
-        return nullcontext()
-    try:
-        from distributed import Client
-    except ImportError:
-        raise MissingPackageError("distributed", "cluster", "--scheduler") from None
-    try:
-        return Client(workers.scheduler, timeout=_CONNECTING)
-    except (OSError, ValueError) as error:
-        raise InputError(f"no Dask scheduler answers at {workers.scheduler}: {error}") from None
+    return nullcontext() if workers.scheduler is None else connect(workers.scheduler)
 
 
 def _finish(pieces: list[_Piece], workers: Workers, client: Any, until: float | None) -> bool:

@@ -6,7 +6,7 @@ belongs to a pair is an array of length z, in the order of the samples; nothing 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,9 +17,10 @@ from scipy import sparse
 
 from fspll._common.errors import InputError
 from fspll.candidates.sets import Candidates
+from fspll.rectifiers.sparse.centering import Centered, blocks
 
 ENTRIES_AT_ONCE = 1 << 16  # whose features are gathered: 16 MB of 64 features in float32
-_SAMPLES_AT_ONCE = 1 << 16  # that are summed in their own precision, before double precision
+SAMPLES_AT_ONCE = 1 << 16  # that are summed in their own precision, before double precision
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,37 +116,32 @@ class Entries:
 
     # ---------------------------------------------------------------- with features
 
-    def class_totals(self, embeddings: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    def class_totals(self, embeddings: Centered, weight: np.ndarray) -> np.ndarray:
         """Sum of each class's samples, weighted, (n, m) and (z,) to (l, m), in double precision."""
         total = np.zeros((self.n_classes, embeddings.shape[1]))
-        for i, j in blocks(self.n_samples, _SAMPLES_AT_ONCE):
+        for i, j in blocks(self.n_samples, SAMPLES_AT_ONCE):
             a, b = self.start[i], self.start[j]
             part = sparse.csr_array(
                 (weight[a:b].astype(embeddings.dtype), self.label[a:b], self.start[i : j + 1] - a),
                 shape=(j - i, self.n_classes),
             )
-            total += part.T @ embeddings[i:j]
+            total += part.T @ embeddings.rows(i, j)
         return total
 
-    def squared_distances(self, embeddings: np.ndarray, prototypes: np.ndarray) -> np.ndarray:
+    def squared_distances(self, embeddings: Centered, prototypes: np.ndarray) -> np.ndarray:
         """Squared distance of each sample to its candidates' prototypes, (z,).
 
         From differences, block by block, so that nothing cancels.
         """
-        e = torch.from_numpy(embeddings)
         p = torch.from_numpy(prototypes.astype(embeddings.dtype))
         row, label = torch.from_numpy(self.row), torch.from_numpy(self.label)
-        square = torch.empty(len(self), dtype=e.dtype)
+        square = torch.empty(len(self), dtype=p.dtype)
         for a, b in blocks(len(self), ENTRIES_AT_ONCE):
-            difference = e.index_select(0, row[a:b]).sub_(p.index_select(0, label[a:b]))
+            first, last = int(self.row[a]), int(self.row[b - 1])
+            e = torch.from_numpy(embeddings.rows(first, last + 1))
+            difference = e.index_select(0, row[a:b] - first).sub_(p.index_select(0, label[a:b]))
             torch.sum(difference.square_(), dim=-1, out=square[a:b])
         return square.numpy()
-
-
-def blocks(length: int, at_once: int) -> Iterator[tuple[int, int]]:
-    """Yield the ends of consecutive blocks of at most ``at_once``."""
-    for a in range(0, length, at_once):
-        yield a, min(a + at_once, length)
 
 
 def checked_embeddings(embeddings: Any, entries: Entries) -> np.ndarray:
@@ -160,7 +156,7 @@ def checked_embeddings(embeddings: Any, entries: Entries) -> np.ndarray:
         )
     if not np.isfinite(e.min()) or not np.isfinite(e.max()):
         raise InputError("embeddings hold NaN or infinite values")
-    return np.require(e, requirements=["C", "W"])
+    return np.require(e, requirements=["C"])
 
 
 def report(progress: Callable[[str], None] | None, what: str) -> None:

@@ -34,6 +34,7 @@ from fspll.rectifiers.class_model import (
     ManyClassModel,
     sharpness_for,
 )
+from fspll.rectifiers.sparse.centering import Centered
 from fspll.rectifiers.sparse.decoys import DecoyTest, add_decoys
 from fspll.rectifiers.sparse.entries import Entries, checked_embeddings, report
 from fspll.rectifiers.sparse.grouped_neighbors import nearest_in_groups
@@ -93,12 +94,9 @@ def infer_labels_sparse(
             entries, nearest_in_groups(e, entries, n_neighbors, seed)
         )
     report(progress, "neighbors")
-    center = e.mean(axis=0, dtype=np.float64).astype(e.dtype)
-    e = e - center
-    # In units of a power of two, which rounds nothing, squares neither overflow nor vanish.
-    unit = np.ldexp(e.dtype.type(1), int(np.frexp(np.abs(e).max())[1]) - 1)
-    e /= unit
-    classes, test = _ClassMeans(e, entries), DecoyTest(entries, real)
+    centered = Centered.of(e, scaled=True)
+    center, unit = centered.center, centered.unit
+    classes, test = _ClassMeans(centered, entries), DecoyTest(entries, real)
     prior = _log_votes(entries, real, real_entries, votes)
     sharpness = sharpness_for(e.shape[1])
     usual, most = (sharpness, _USUAL, _USUAL), (_SHARPEST * sharpness, 1.0, 1.0)
@@ -187,9 +185,9 @@ class _Interchangeable:
 class _ClassMeans:
     """Class means, shrunk to the mean of all, and how samples fit their candidates."""
 
-    def __init__(self, embeddings: np.ndarray, entries: Entries) -> None:
+    def __init__(self, embeddings: Centered, entries: Entries) -> None:
         self.e, self.entries = embeddings, entries
-        square = np.einsum("ij,ij->i", embeddings, embeddings).sum(dtype=np.float64)
+        square = embeddings.squared_norms().sum(dtype=np.float64)
         self.total = float(square) / max(1, len(embeddings) - 1)
         self.floor = float(np.finfo(embeddings.dtype).eps) * self.total + 1e-30
         self.shrinkage = FIRST_SHRINKAGE

@@ -19,7 +19,8 @@ from scipy import sparse
 from torch import Tensor
 
 from fspll.rectifiers.sparse.cells import Cells, cells_of
-from fspll.rectifiers.sparse.entries import Entries, blocks
+from fspll.rectifiers.sparse.centering import blocks, shared_tensor
+from fspll.rectifiers.sparse.entries import Entries
 
 PAIRS_AT_ONCE = 1 << 22  # distances in memory at once, but for a single cell of more
 _FEATURES_AT_ONCE = 1 << 23
@@ -77,7 +78,7 @@ def _search(
     embeddings: np.ndarray, row: np.ndarray, cells: Cells, k: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Yield entries (E,), the k nearest entries of their cells (E, <=k), and how far they are."""
-    e = torch.from_numpy(embeddings)
+    e = shared_tensor(embeddings)
     for chosen in _batches(np.diff(cells.start), embeddings.shape[1]):
         start, size = cells.start[chosen], np.diff(cells.start)[chosen]
         place = np.arange(size.max())
@@ -189,18 +190,20 @@ def _merge(entries: Entries, other: np.ndarray, square: np.ndarray, k: int) -> N
 def _links(
     entries: Entries, other: np.ndarray, square: np.ndarray, limit: np.ndarray, last: np.ndarray
 ) -> sparse.csr_array:
-    """Return the links that lie within the limits of their samples, (z, z)."""
+    """Return the links that lie within the limits of their samples, (z, z).
+
+    What is kept is moved to the front of the arrays, so that they are not held twice.
+    """
     z, width = other.shape
-    numbers, distances = [], []
+    numbers, distances, end = other.reshape(-1), square.reshape(-1), 0
     count = np.zeros(z + 1, dtype=np.int64)
     for a, b in blocks(z, max(1, _FOUND_AT_ONCE // width)):
         found, away, mine = other[a:b], square[a:b], entries.row[a:b, None]
         tie = (away == limit[mine]) & (entries.row[found] <= last[mine])
         kept = (found >= 0) & ((away < limit[mine]) | tie)
-        numbers.append(found[kept])
-        distances.append(away[kept])
         count[a + 1 : b + 1] = kept.sum(axis=1)
+        then = end + int(count[a + 1 : b + 1].sum())
+        numbers[end:then], distances[end:then] = found[kept], away[kept]
+        end = then
     start = np.cumsum(count)
-    return sparse.csr_array(
-        (np.concatenate(distances), np.concatenate(numbers), start), shape=(z, z)
-    )
+    return sparse.csr_array((distances[:end].copy(), numbers[:end].copy(), start), shape=(z, z))

@@ -10,10 +10,13 @@ Shapes: n samples, l classes, z entries, p links.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from scipy.special import gammaln
 
-from fspll.rectifiers.sparse.entries import Entries
+from fspll.rectifiers.sparse.centering import blocks
+from fspll.rectifiers.sparse.entries import SAMPLES_AT_ONCE, Entries
 from fspll.rectifiers.sparse.grouped_neighbors import Neighbors
 
 _ROUNDS = 8
@@ -45,74 +48,114 @@ def neighbor_log_likelihood(entries: Entries, neighbors: Neighbors) -> np.ndarra
 
 
 class _Links:
-    """The links between neighbors with their levels and chances, arrays of shape (p,)."""
+    """The links between neighbors with their levels and chances, arrays of shape (p,).
+
+    Whatever else there is one of per link is made for some samples at a time.
+    """
 
     def __init__(self, entries: Entries, neighbors: Neighbors) -> None:
-        links = neighbors.links
-        self.n_entries = len(entries)
-        self.source = np.repeat(np.arange(len(entries)), np.diff(links.indptr))
-        mine, other = entries.row[self.source], entries.row[links.indices]
-        self.level = _levels(_ratios(neighbors, mine, other))
+        self.start = neighbors.links.indptr
+        self.entries = entries
+        edge = _edges(neighbors, self)
+        distance, number = neighbors.links.data, neighbors.links.indices
+        ratio = np.empty_like(distance)
+        for a, b, mine in self.blocks():
+            mean = (edge[mine] + edge[entries.row[number[a:b]]]) / 2
+            ratio[a:b] = distance[a:b] / np.maximum(mean, np.finfo(distance.dtype).tiny)
+        ends = _level_ends(ratio)
         others = max(1, int(np.count_nonzero(entries.class_sizes)) - 1)
-        chance = others * _overlap_by_chance(entries.sizes, mine, other, others)
-        self.holds = ((entries.sizes[other] - 1) / chance).astype(np.float32)
-        self.lacks = (entries.sizes[other] / chance).astype(np.float32)
-        # A pair that shares several labels has as many links, and counts once.
-        _, first = np.unique(mine * entries.n_samples + other, return_index=True)
-        self.pairs = np.bincount(self.level[first], minlength=_LEVELS)
+        overlap = _OverlapByChance(entries.sizes, others)
+        self.level = np.empty(len(ratio), dtype=np.int8)
+        self.holds, self.lacks = (np.empty(len(ratio), dtype=np.float32) for _ in range(2))
+        self.pairs = np.zeros(_LEVELS, dtype=np.int64)
+        for a, b, mine in self.blocks():
+            other = entries.row[number[a:b]]
+            self.level[a:b] = np.searchsorted(ends, ratio[a:b])
+            chance = others * overlap(mine, other)
+            self.holds[a:b] = (entries.sizes[other] - 1) / chance
+            self.lacks[a:b] = entries.sizes[other] / chance
+            # A pair that shares several labels has as many links, and counts once.
+            _, first = np.unique(mine * entries.n_samples + other, return_index=True)
+            self.pairs += np.bincount(self.level[a:b][first], minlength=_LEVELS)
+
+    def blocks(self) -> Iterator[tuple[int, int, np.ndarray]]:
+        """Yield the ends of the links of some samples, and the sample of each, (b - a,)."""
+        for i, j in blocks(self.entries.n_samples, SAMPLES_AT_ONCE):
+            a, b, entry = self._of_samples(i, j)
+            yield a, b, self.entries.row[entry]
+
+    def _of_samples(self, i: int, j: int) -> tuple[int, int, np.ndarray]:
+        """Return the ends of the links of samples i to j, and the entry of each."""
+        first, last = self.entries.start[i], self.entries.start[j]
+        counts = np.diff(self.start[first : last + 1])
+        return self.start[first], self.start[last], np.repeat(np.arange(first, last), counts)
 
     def score(self, reliability: np.ndarray) -> np.ndarray:
         """Sum over the neighbors that hold the label of log(holds it / lacks it), (z,)."""
-        rho = reliability[self.level]
-        gain = np.log((rho + (1 - rho) * self.holds) / ((1 - rho) * self.lacks))
-        return np.bincount(self.source, weights=gain, minlength=self.n_entries)
+        total = np.empty(len(self.entries))
+        for i, j in blocks(self.entries.n_samples, SAMPLES_AT_ONCE):
+            a, b, entry = self._of_samples(i, j)
+            first, last = self.entries.start[i], self.entries.start[j]
+            rho = reliability[self.level[a:b]]
+            gain = np.log((rho + (1 - rho) * self.holds[a:b]) / ((1 - rho) * self.lacks[a:b]))
+            total[first:last] = np.bincount(entry - first, weights=gain, minlength=last - first)
+        return total
 
     def expected_share(self, reliability: np.ndarray, confidence: np.ndarray) -> np.ndarray:
         """Share of the neighbors of each level that are of their sample's class, expected."""
-        rho = reliability[self.level]
-        same = confidence[self.source] * rho / (rho + (1 - rho) * self.holds)
-        total = np.bincount(self.level, weights=same, minlength=_LEVELS)
+        total: np.ndarray = np.zeros(_LEVELS)
+        levels = np.arange(_LEVELS)
+        for i, j in blocks(self.entries.n_samples, SAMPLES_AT_ONCE):
+            a, b, entry = self._of_samples(i, j)
+            rho = reliability[self.level[a:b]]
+            same = confidence[entry] * rho / (rho + (1 - rho) * self.holds[a:b])
+            # The sum so far comes first, so that blocks add up as one sum would.
+            weights, level = np.concatenate([total, same]), self.level[a:b]
+            total = np.bincount(np.concatenate([levels, level]), weights, minlength=_LEVELS)
         return np.clip(total / np.maximum(self.pairs, 1), *_RANGE)
 
 
-def _ratios(neighbors: Neighbors, mine: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Squared distances in relation to the first sample that is no neighbor, mean of both sides.
+def _edges(neighbors: Neighbors, links: _Links) -> np.ndarray:
+    """Squared distance of the first sample that is no neighbor, (n,).
 
     Who has fewer than k others in his groups has no such sample; his farthest neighbor serves.
     """
-    distance = neighbors.links.data
     edge = neighbors.edge.copy()
     open_end = np.isinf(edge)
     if open_end.any():
         edge[open_end] = 0
-        np.maximum.at(edge, mine[open_end[mine]], distance[open_end[mine]])
-    mean = (edge[mine] + edge[other]) / 2
-    return distance / np.maximum(mean, np.finfo(distance.dtype).tiny)
+        for a, b, mine in links.blocks():
+            chosen = open_end[mine]
+            np.maximum.at(edge, mine[chosen], neighbors.links.data[a:b][chosen])
+    return edge
 
 
-def _levels(ratio: np.ndarray) -> np.ndarray:
-    """Return the level of each distance; all levels have about as many."""
+def _level_ends(ratio: np.ndarray) -> np.ndarray:
+    """Return where levels of distance end; all levels have about as many links."""
     some = ratio[:: max(1, len(ratio) >> 20)]
-    ends = np.quantile(some, np.linspace(0, 1, _LEVELS + 1)[1:-1]) if len(some) else []
-    return np.searchsorted(ends, ratio).astype(np.int8)
+    return np.quantile(some, np.linspace(0, 1, _LEVELS + 1)[1:-1]) if len(some) else np.empty(0)
 
 
-def _overlap_by_chance(
-    sizes: np.ndarray, mine: np.ndarray, other: np.ndarray, others: int
-) -> np.ndarray:
-    """Probability that the sets of two samples of different classes share a label, (p,).
+class _OverlapByChance:
+    """Probability that the sets of two samples of different classes share a label.
 
     The class of the second sample and then its distractors, drawn evenly from l - 1 = ``others``
     labels, must all miss the set of the first.
     """
-    distinct, which = np.unique(sizes, return_inverse=True)
-    a, b = distinct[:, None].astype(float), distinct[None, :].astype(float)
-    room = np.maximum(others - a, b - 1)  # labels outside the first set
-    missed = np.exp(
-        gammaln(room + 1)
-        - gammaln(room - b + 2)
-        - gammaln(others + 1.0)
-        + gammaln(np.maximum(others - b + 2, 1))
-    )
-    disjoint = np.where(others - a >= b - 1, (others + 1 - a) / others * missed, 0)
-    return np.maximum(1 - disjoint, 1e-9)[which[mine], which[other]]
+
+    def __init__(self, sizes: np.ndarray, others: int) -> None:
+        distinct, self.which = np.unique(sizes, return_inverse=True)
+        a, b = distinct[:, None].astype(float), distinct[None, :].astype(float)
+        room = np.maximum(others - a, b - 1)  # labels outside the first set
+        missed = np.exp(
+            gammaln(room + 1)
+            - gammaln(room - b + 2)
+            - gammaln(others + 1.0)
+            + gammaln(np.maximum(others - b + 2, 1))
+        )
+        disjoint = np.where(others - a >= b - 1, (others + 1 - a) / others * missed, 0)
+        self.table = np.maximum(1 - disjoint, 1e-9)
+
+    def __call__(self, mine: np.ndarray, other: np.ndarray) -> np.ndarray:
+        """Return the probabilities of pairs of samples, (p,)."""
+        return self.table[self.which[mine], self.which[other]]

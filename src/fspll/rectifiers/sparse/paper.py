@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from fspll.rectifiers.sparse.centering import Centered
 from fspll.rectifiers.sparse.entries import Entries, checked_embeddings, report
 from fspll.rectifiers.sparse.grouped_neighbors import Neighbors, nearest_in_groups
 
@@ -70,11 +71,10 @@ def rectify_sparse(
         share = _shares(entries, neighbors, manifold_weight)
     report(progress, "neighbors")
     # A common shift changes nothing here and keeps float32 exact far from the origin.
-    center = e.mean(axis=0, dtype=np.float64).astype(e.dtype)
-    e = e - center
+    centered = Centered.of(e)
     scaled, largest = np.ones(len(entries), dtype=e.dtype), np.zeros(1, dtype=e.dtype)
     for _ in range(n_iterations):
-        distance = entries.squared_distances(e, _means(e, entries, scaled))
+        distance = entries.squared_distances(centered, _means(centered, entries, scaled))
         if metric == "euclidean":
             distance = np.sqrt(distance, out=distance)
         log_q = entries.log_softmax(-distance)
@@ -84,7 +84,7 @@ def rectify_sparse(
         if share is not None:
             scaled = scaled + share @ scaled
         report(progress, "round")
-    prototypes = _means(e, entries, scaled) + center
+    prototypes = _means(centered, entries, scaled) + centered.center
     present = entries.class_sizes > 0
     prototypes[~present] = 0
     confidence = scaled * np.exp(largest[entries.label] if len(largest) > 1 else largest)
@@ -93,7 +93,7 @@ def rectify_sparse(
     )
 
 
-def _means(e: np.ndarray, entries: Entries, weight: np.ndarray) -> np.ndarray:
+def _means(e: Centered, entries: Entries, weight: np.ndarray) -> np.ndarray:
     """Weighted mean of each class, Eq. (1), of shape (l, m); zeros where a class has no weight."""
     mass = entries.class_sum(weight)[:, None]
     return entries.class_totals(e, weight) / np.where(mass > 0, mass, 1)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from fspll.rectifiers.equations import class_probabilities, exact_distances
-from fspll.rectifiers.sparse.entries import blocks
+from fspll.rectifiers.sparse.centering import blocks
 
 _DISTANCES_AT_ONCE = 1 << 22
 _CLASSES_AT_ONCE = 1 << 12
