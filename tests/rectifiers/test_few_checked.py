@@ -65,7 +65,7 @@ def test_one_fold_is_no_proof():
 
 def test_many_samples_count_singly():
     gains = torch.zeros(INDEPENDENT).double()
-    gains[:8] = 5.0  # all in a few folds or not: two standard errors above zero
+    gains[:8] = 5.0  # all in a few folds or not: one standard error above zero
     assert is_proved(gains, torch.zeros_like(gains))
     assert not is_proved(gains[: INDEPENDENT - 1], torch.zeros(INDEPENDENT - 1).double())
 
