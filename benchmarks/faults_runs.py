@@ -197,8 +197,10 @@ def reproduction(scratch: Path) -> Scenario:
     draw_photos(photos)
 
     def check(out: Path) -> None:
-        for network in out.glob("networks/*"):
+        for network in out.glob("networks/*/"):
             check_run(network)
+        for network in out.glob("networks/*.safetensors"):
+            load_checkpoint(network)
         if (out / "results.sqlite").exists():
             rows = rows_of(out)
             counts = Counter(key for key, *_ in rows)
@@ -206,9 +208,10 @@ def reproduction(scratch: Path) -> Scenario:
                 raise RuntimeError("half a part is in the results")
 
     def result(out: Path) -> object:
-        networks = sorted(out.glob("networks/*"))
-        models = [(path.name, (path / MODEL).read_bytes()) for path in networks]
-        return models, rows_of(out)
+        networks = sorted(out.glob("networks/*.safetensors"))
+        if not networks:
+            raise RuntimeError("there is no network")
+        return [(path.name, path.read_bytes()) for path in networks], rows_of(out)
 
     script = scratch / "grid.py"
     script.write_text(GRID)
