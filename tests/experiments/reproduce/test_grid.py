@@ -14,8 +14,8 @@ from fspll.metalearning import REGIMES
 from fspll.rectifiers.registry import DEFAULT
 
 
-def test_every_method_of_a_profile_sees_about_as_many_images():
-    profile = PROFILES["cpu"]
+def test_without_budgets_of_their_own_all_methods_see_about_as_many_images():
+    profile = replace(PROFILES["cpu"], budgets=())
     for regime in ("fspll", "fspll-nm", "pn", "precise", "leave-one-out", "maml", "maml+"):
         plan = profile.plan(regime, 1)
         adapts = REGIMES.get(regime).learner.adapts
@@ -24,6 +24,14 @@ def test_every_method_of_a_profile_sees_about_as_many_images():
         seen = plan.total_steps * plan.tasks_per_step * passes
         assert seen == pytest.approx(profile.images, rel=0.01), regime
         assert plan.rate(plan.epochs - 1) == pytest.approx(plan.learning_rate / 4)
+
+
+def test_maml_steps_farther_where_a_task_has_more_classes():
+    steps, rates = zip(
+        *(PROFILES["cpu"].adaptation("maml+", n) for n in (5, 10, 20, 30)), strict=True
+    )
+    assert set(steps) == {10}
+    assert rates == pytest.approx([rates[0] * n / 5 for n in (5, 10, 20, 30)])
 
 
 def test_the_papers_profile_has_the_papers_budget():

@@ -208,6 +208,31 @@ def images_per_task(plan: TrainingPlan) -> int:
     return plan.n_way * (plan.n_shot * passes + plan.n_query)
 
 
+# Chosen on meta-training classes. With true labels one large step, differentiated through, learns
+# fastest. With candidate sets one step mostly learns how often each label is a candidate, and
+# several smaller ones are needed to undo that; without the second order they are affordable.
+_PLUS_STEPS = (("inner_steps", 1), ("inner_rate", 5.0))
+_SET_STEPS = (("inner_steps", 5), ("inner_rate", 0.5), ("first_order", True))
+_MAML_TASKS = (("n_way", 20), ("n_query", 5), ("tasks_per_step", 1), ("learning_rate", 1e-3))
+_MAML_EPOCHS = {1: 8, 2: 12, 3: 16}
+
+_CPU_BUDGETS = (
+    Budget("precise", images=540_000),
+    Budget("fspll", r=3, images=1_080_000),
+    Budget("maml+", settings=(*_MAML_TASKS, *_PLUS_STEPS, ("epochs", 15))),
+    *(
+        Budget(regime, r, settings=(*_MAML_TASKS, *_SET_STEPS, ("epochs", epochs)))
+        for regime in ("maml", "maml-total")
+        for r, epochs in _MAML_EPOCHS.items()
+    ),
+)
+# Ten steps, of a rate that grows with the classes: the gradient of a class falls with their number.
+_CPU_MAML_TEST = tuple(
+    (regime, n_way, 10, round(share * n_way, 3))
+    for regime, share in (("maml", 0.03), ("maml-total", 0.03), ("maml+", 0.002))
+    for n_way in (5, 10, 15, 20, 30)
+)
+
 PROFILES = {
     profile.name: profile
     for profile in (
@@ -236,6 +261,8 @@ PROFILES = {
             photo_size=64,
             many_shot_tasks=25,
             photo_encoder="efficientnet-lite0",
+            budgets=_CPU_BUDGETS,
+            maml_test=_CPU_MAML_TEST,
             maml_tasks=25,
         ),
         Profile(
