@@ -29,9 +29,11 @@ def test_more_rows_than_are_read_as_a_whole_are_streamed(run, words, tmp_path, m
     assert "60 samples, 4 classes, 0 answers of a person" in said
     assert "there is no report of so many" in said
     assert (tmp_path / "out" / "labels.parquet").exists()
-    code, _, errors = run(*words, "--sure", "0.9")
-    assert code == 2
-    assert errors.startswith("error: --sure has no effect on labels that are streamed to parquet")
+    for option, value in (("--sure", "0.9"), ("--encoder", "photos"), ("--device", "cpu")):
+        code, _, errors = run(*words, option, value)
+        assert code == 2
+        message = f"error: {option} has no effect on labels that are streamed to parquet"
+        assert errors.startswith(message)
 
 
 def test_a_later_result_in_tables_replaces_a_streamed_one(run, words, tmp_path):

@@ -16,7 +16,7 @@ from fspll.cli.console import note, out
 # What the options of the command decide here; whichever else is given would be ignored.
 _KNOWN = {
     *("file", "folder", "features", "rectifier", "balanced", "answers", "encoding"),
-    *("overwrite", "forget_answers", "parquet", "cache", "device", "encoder"),
+    *("overwrite", "forget_answers", "parquet"),
 }
 
 
