@@ -1,0 +1,196 @@
+"""The parts that compute on vectors: rectification, the classifier, and the baselines.
+
+Shapes: n samples, m features, l classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.datasets import load_digits
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.neighbors import NearestCentroid
+from sklearn.svm import SVC
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+import baselines
+import baselines_decoding
+import rectification
+from bench_parts.rows import SECONDS, SHARE, Limit, Row, compare, load, missing, take_turns
+from fspll import FsPLLClassifier
+from fspll._common.files import data_dir
+from fspll.candidates.corruption import corrupt_mask
+from real_parts import DEFAULT, LEARNERS, Problem, partial_label
+from training import product_rate
+
+
+def rectify_tasks(short: bool) -> Iterator[Row]:
+    """Rectify 1,000 tasks in one call."""
+    rate = product_rate(3 if short else 10)
+    for n_way, n_shot, m, r in [(30, 5, 64, 1), (30, 5, 64, 3), (5, 5, 64, 1), (20, 10, 1600, 1)]:
+        n_tasks = (20 if short else 1000) // (10 if m > 64 else 1)
+        found = rectification.measure(n_tasks, n_way, n_shot, m, r, 1 if short else 5)
+        operations = 2.0 * n_tasks * (n_way * n_shot) ** 2 * m
+        limit = Limit("distances at the product rate", operations / rate)
+        work = f"{n_tasks} tasks"
+        name = f"paper's rule, {found['setting']}"
+        one_call = float(found["one_call_s"])
+        for peer, key in (
+            ("one task at a time", "task_at_a_time_s"),
+            ("the equations as they stand", "equations_one_call_s"),
+        ):
+            theirs = (peer, float(found[key]))
+            yield compare(name, SECONDS, one_call, theirs, limit=limit, work=work)
+        name = f"evidence rule, {found['setting']}"
+        yield compare(name, SECONDS, float(found["evidence_one_call_s"]), limit=limit, work=work)
+
+
+# -------------------------------------------------------------------- scikit-learn
+
+
+class RidgeClassifier:
+    """Kernel ridge regression of 0/1 targets, the largest output being the class."""
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> RidgeClassifier:
+        """Fit samples (n, m) and labels (n,)."""
+        # The width of the kernel is that of SVC.
+        self.model = KernelRidge(kernel="rbf", gamma=1 / (X.shape[1] * X.var()))
+        self.classes, columns = np.unique(y, return_inverse=True)
+        self.model.fit(X, np.eye(len(self.classes))[columns])
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Return the classes (n,) of new samples."""
+        return self.classes[self.model.predict(X).argmax(axis=1)]
+
+
+PEERS: dict[str, Callable[[], Any]] = {
+    "NearestCentroid": NearestCentroid,
+    "SVC": SVC,
+    "KernelRidge": RidgeClassifier,
+}
+
+
+def digits(r: int, n: int, seed: int = 0) -> Problem:
+    """Return n of scikit-learn's digits with r false candidates each, and the others as new."""
+    X, y = load_digits(return_X_y=True)
+    rng = np.random.default_rng(seed)
+    train, test = np.split(rng.permutation(len(y)), [n])
+    mask = corrupt_mask(y[train], 10, 1.0, r, rng)
+    return Problem(X[train], mask, y[train], X[test], y[test])
+
+
+def gaussian_task() -> Problem:
+    """Return a 30-way 10-shot task with two false candidates per sample."""
+    X, sets, new, new_truth = baselines.make_task(30, 10)
+    return Problem(X, sets.mask, np.repeat(np.arange(30), 10), new, new_truth)
+
+
+def one_candidate(mask: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return a candidate of each sample, drawn evenly: (n,) from (n, l)."""
+    return np.where(mask, rng.random(mask.shape), -1.0).argmax(axis=1)
+
+
+def classifier(short: bool) -> Iterator[Row]:
+    """Fit and predict, against classifiers of scikit-learn on the same features.
+
+    These know no candidate sets: they get one candidate of each sample, drawn at random, and, as
+    what could be reached at best, the true labels.
+    """
+    problems = {"digits": digits(2, 200 if short else 898), "30-way 10-shot": gaussian_task()}
+    repeats = 1 if short else 7
+    for name, problem in problems.items():
+        ours = FsPLLClassifier().fit(problem.X, problem.mask)
+        right = share_right(ours, problem)
+        drawn = one_candidate(problem.mask, np.random.default_rng(0))
+        sizes = f"{len(problem.X)} samples, {len(problem.new)} new ones"
+        for peer, make in PEERS.items():
+            fitting = {
+                "ours": partial(FsPLLClassifier().fit, problem.X, problem.mask),
+                peer: partial(make().fit, problem.X, drawn),
+            }
+            times = take_turns(fitting, repeats)
+            yield compare(f"fit, {name}", SECONDS, times["ours"], (peer, times[peer]), work=sizes)
+            theirs = make().fit(problem.X, drawn)
+            times = take_turns(
+                {
+                    "ours": partial(ours.predict, problem.new),
+                    peer: partial(theirs.predict, problem.new),
+                },
+                repeats,
+            )
+            both = times["ours"], (peer, times[peer])
+            yield compare(f"predict, {name}", SECONDS, *both, work=sizes)
+            for how, model in (
+                ("one candidate each", theirs),
+                ("true labels", make().fit(problem.X, problem.truth)),
+            ):
+                found = share_right(model, problem)
+                theirs_named = (f"{peer}, {how}", found)
+                yield compare(f"new samples, {name}", SHARE, right, theirs_named, work=sizes)
+
+
+def share_right(model: Any, problem: Problem) -> float:
+    """Return the share of new samples whose class is found."""
+    return float(np.mean(model.predict(problem.new) == problem.new_truth))
+
+
+# -------------------------------------------------------------------- baselines
+
+
+def quadratic_programs(short: bool) -> Iterator[Row]:
+    """Solve the quadratic programs of PL-AGGD, against cvxopt; decode PL-ECOC, against a loop."""
+    with threadpool_limits(1):
+        found = baselines_decoding.measure(*(100, 50, 1) if short else (600, 300, 5))
+        yield compare(
+            "PL-ECOC, predict",
+            SECONDS,
+            found["predict_s"],
+            ("a loop over samples and columns", found["loop_s"]),
+            work=found["setting"].partition(", one thread")[0],
+        )
+        reasons: list[Row] = []
+        if load("cvxopt", reasons) is None:
+            yield from reasons
+            return
+        lost = data_dir() / "pll" / "lost_reference_split.mat"
+        if short or not lost.exists():
+            if not short:
+                yield missing("Lost", "lost_reference_split.mat is not in $FSPLL_DATA/pll")
+            X, sets, _, _ = baselines.make_task(5, 10 if short else 60)
+            found = baselines.compare(X, sets, "of Gaussian classes", 1, 1 if short else 3)
+        else:
+            found = baselines.compare_on_lost(lost, 2, 3)
+        yield compare(
+            "PL-AGGD, fit",
+            SECONDS,
+            found["ours_s"],
+            ("one program per sample by cvxopt", found["transcription_s"]),
+            work=found["setting"].partition(", ")[2],
+        )
+
+
+def lost(short: bool) -> Iterator[Row]:
+    """Real candidate sets: test samples that are right, one split of Lost."""
+    if not (data_dir() / "pll" / "lost.mat").exists():
+        yield missing("Lost", "lost.mat is not in $FSPLL_DATA/pll")
+        return
+    torch.set_num_threads(1)
+    wanted = (DEFAULT, "PL-KNN", "PL-AGGD") if short else (DEFAULT, *LEARNERS)
+    ours: dict[str, Any] = {}
+    for where, fit in partial_label(SimpleNamespace(seeds=1)):  # type: ignore[arg-type]
+        chosen = where["data"] == "lost" and where["split"] == "80/20"
+        if not chosen or where["method"] not in wanted:
+            continue
+        found = fit()
+        if where["method"] == DEFAULT:
+            ours = found
+            continue
+        peer = where["method"]
+        yield compare("test samples of Lost", SHARE, ours["test"], (peer, found["test"]))
+        yield compare("fit, Lost", SECONDS, ours["seconds"], (peer, found["seconds"]))
