@@ -1,0 +1,193 @@
+"""From measured parts to a page: tables in Markdown, the plot, and the page of the docs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bench_parts.rows import Row
+
+Report = dict[str, Any]
+MARKS = "<!-- bench -->", "<!-- end bench -->"
+COLORS = {"ours": "#4c72b0", "peer": "#c44e52", "limit": "0.4"}
+NOT_MEASURED = "Not measured yet: `make bench` fills this in.\n"
+
+
+def number(found: float) -> str:
+    """Show three digits.
+
+    >>> number(0.012345), number(1234.5), number(12.345), number(0.0), number(999.7)
+    ('0.0123', '1,234', '12.3', '0', '1,000')
+    """
+    if found == 0:
+        return "0"
+    size = abs(found)
+    if size >= 999.5:
+        return f"{found:,.0f}"
+    digits = next(d for d in range(7) if round(size, d) >= 10.0 ** (2 - d) or d == 6)
+    return f"{found:.{digits}f}"
+
+
+def times(row: Row) -> str:
+    """Show a ratio with its range over the rounds."""
+    if "difference" in row:
+        return f"{row['difference']:+.3f}".replace("-", "−")
+    if "ratio" not in row:
+        return ""
+    spread = f" ({number(row['ratio_low'])}–{number(row['ratio_high'])})" * ("ratio_low" in row)
+    return number(row["ratio"]) + spread
+
+
+def figure(key: str) -> Callable[[Row], str]:
+    """Show a figure with its unit."""
+
+    def show(row: Row) -> str:
+        if key not in row:
+            return ""
+        shown = f"{row[key]:.3f}" if row["unit"] == "share right" else number(row[key])
+        return (
+            shown
+            if row["unit"] in ("share right", "power of the samples")
+            else (f"{shown} {row['unit']}")
+        )
+
+    return show
+
+
+def percent(key: str) -> Callable[[Row], str]:
+    """Show a share of a limit."""
+    return lambda row: f"{row[key]:.0%}" if key in row else ""
+
+
+COLUMNS: dict[str, Callable[[Row], str]] = {
+    "what": lambda row: row["what"],
+    "work": lambda row: row["work"] or "",
+    "measured": figure("value"),
+    "ours": figure("ours"),
+    "peer": lambda row: row.get("peer", ""),
+    "peer's": figure("theirs"),
+    "times as fast, or difference": times,
+    "limit": lambda row: row.get("limit", ""),
+    "at the limit": figure("limit_value"),
+    "our share of it": percent("share"),
+    "peer's share of it": percent("their_share"),
+}
+WORDS = {"what", "work", "peer", "limit"}
+
+
+def table(rows: list[Row]) -> str:
+    """Return rows as Markdown, without the columns that none of them fills."""
+    rows = [row for row in rows if "what" in row]
+    if not rows:
+        return ""
+    shown = {name: [show(row) for row in rows] for name, show in COLUMNS.items()}
+    shown = {name: cells for name, cells in shown.items() if any(cells)}
+    lines = [list(shown), *map(list, zip(*shown.values(), strict=True))]
+    text = [f"| {' | '.join(cells)} |" for cells in lines]
+    text.insert(1, "|" + "".join("---|" if name in WORDS else "---:|" for name in shown))
+    return "\n".join(text) + "\n"
+
+
+def section(part: Report) -> str:
+    """Return one part: its table, and what is missing from it."""
+    text = f"### {part['title']}\n\n"
+    shown = table(part["rows"])
+    text += f"{shown}\n" if shown else ""
+    for row in part["rows"]:
+        if "missing" in row:
+            text += f"Not measured: {row['missing']} ({row['reason']}).\n\n"
+    if part["end"] != "done":
+        text += f"The part ended early: {part['end']}.\n\n"
+    return text
+
+
+def body(report: Report, picture: str) -> str:
+    """Return all parts, with the plot at the address ``picture`` where there are curves."""
+    about = report["about"]
+    versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
+    minutes = sum(part["seconds"] for part in report["parts"].values()) / 60
+    text = (
+        f"{about['processors']} processors ({about['instructions']}), {about['threads']} threads; "
+        f"{versions}. All parts took {number(minutes)} minutes.\n\n"
+    )
+    busy = max(part["load"] for part in report["parts"].values())
+    if busy > 0.5:
+        text += f"Other work kept {number(busy)} processors busy when a part began.\n\n"
+    if report["form"] == "short":
+        text += "This is the short form, whose figures show only that everything runs.\n\n"
+    text += "".join(section(part) for part in report["parts"].values())
+    if any("curve" in row for part in report["parts"].values() for row in part["rows"]):
+        text += f"![Cost against work, both axes logarithmic]({picture})\n"
+    return text
+
+
+def page(report: Report) -> str:
+    """Return the page beside the JSON file."""
+    head = "# All benchmarks in a short form\n\nWritten by `make bench` ([what it measures]"
+    return f"{head}(../docs/benchmarks.md)).\n\n{body(report, 'bench.png')}"
+
+
+def fill(document: str, report: Report | None) -> str:
+    """Put the tables between the marks of a page of the docs."""
+    start, end = map(re.escape, MARKS)
+    inside = NOT_MEASURED if report is None else body(report, "../results/bench.png")
+    changed, count = re.subn(
+        f"({start}\n).*?({end})", lambda found: found[1] + inside + found[2], document, flags=re.S
+    )
+    if count != 1:
+        raise ValueError(f"the page needs one pair of marks, {MARKS[0]} and {MARKS[1]}")
+    return changed
+
+
+# -------------------------------------------------------------------- the plot
+
+
+def draw(report: Report, path: Path) -> bool:
+    """Draw ratios to peers, and seconds against work; return whether there was anything."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    rows = [row for part in report["parts"].values() for row in part["rows"]]
+    points = [row for row in rows if "curve" in row]
+    ratios = [row for row in rows if "ratio" in row]
+    if not points and not ratios:
+        return False
+    height = max(4.5, 0.22 * len(ratios) + 1)
+    figure_, axes = plt.subplots(
+        1, 2, figsize=(14, height), layout="constrained", width_ratios=(1, 1)
+    )
+    _draw_curves(axes[0], points)
+    _draw_ratios(axes[1], ratios)
+    figure_.savefig(path, dpi=110, format="png")
+    plt.close(figure_)
+    return True
+
+
+def _draw_curves(axis: Any, points: list[Row]) -> None:
+    styles = iter(["o-", "s-", "^-", "o--", "s--", "^--"])
+    for name in dict.fromkeys(row["curve"] for row in points):
+        mine = sorted((r["work"], r["seconds"]) for r in points if r["curve"] == name)
+        kind = next(r["kind"] for r in points if r["curve"] == name)
+        style = ":" if kind == "limit" else next(styles)
+        axis.plot(*zip(*mine, strict=True), style, color=COLORS[kind], label=name)
+    axis.set(xscale="log", yscale="log", xlabel="samples (a hundredth as many classes)")
+    axis.set(ylabel="seconds to fit", title="Cost against work")
+    axis.grid(alpha=0.3, which="both")
+    if points:
+        axis.legend(fontsize=8)
+
+
+def _draw_ratios(axis: Any, rows: list[Row]) -> None:
+    names = [f"{row['what']} / {row['peer']}" for row in rows]
+    values = [row["ratio"] for row in rows]
+    colors = [COLORS["ours" if value >= 1 else "peer"] for value in values]
+    axis.barh(range(len(rows)), values, left=0, color=colors)
+    axis.set_yticks(range(len(rows)), names, fontsize=6)
+    axis.invert_yaxis()
+    axis.axvline(1, color="0.2", linewidth=0.8)
+    axis.set(xscale="log", xlabel="times as fast as the peer", title="Peers in the same run")
+    axis.grid(alpha=0.3, axis="x")
