@@ -7,9 +7,11 @@ proposes a cross-validated one fitted to the majority's labels; that fit is part
 
 from __future__ import annotations
 
+import csv
 import os
 import tempfile
 import time
+import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -71,13 +73,12 @@ def labelme(short: bool) -> Iterator[Row]:
 
 def encode(said: Annotations) -> tuple[np.ndarray, float]:
     """Return the photo features (n, m) of the scenes, and the seconds that took."""
-    import zipfile
-
     encoder = load_embedding("photos")
     with tempfile.TemporaryDirectory() as name:
         with zipfile.ZipFile(data_dir() / "labelme" / "images.zip") as archive:
             archive.extractall(name)
-        files = [Path(name) / file for file in said.files or ()]
+        found = {path.name: path for path in Path(name).rglob("*.jpg")}
+        files = [found[sample] for sample in said.names]
         start = time.perf_counter()
         features = np.asarray(encoder.encode(files))
         return features, time.perf_counter() - start
@@ -85,8 +86,6 @@ def encode(said: Annotations) -> tuple[np.ndarray, float]:
 
 def true_columns(said: Annotations) -> Labels:
     """Return the true class of each scene, as a column of the classes."""
-    import csv
-
     with (data_dir() / "labelme" / "truth.csv").open(newline="") as file:
         known = {row["image"]: row["label"] for row in csv.DictReader(file)}
     return np.array([said.classes.index(known[name]) for name in said.names])
@@ -154,7 +153,6 @@ def by_cleanlab(cleanlab: Any, said: Annotations) -> Labels:
     given = np.full((len(said), judgments.n_annotators), np.nan)
     given[judgments.rows, judgments.annotators] = judgments.labels
     given = given[:, ~np.isnan(given).all(axis=0)]
-    # Annotators of the table in the form that cleanlab reads.
     majority = cleanlab.get_majority_vote_label(given, verbose=False)
     model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
     probability = np.zeros((len(said), len(said.classes)))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from math import floor, log10
 from pathlib import Path
 from typing import Any
 
-from bench_parts.rows import Row
+from bench_parts.rows import SHARE, Row
 
 Report = dict[str, Any]
 MARKS = "<!-- bench -->", "<!-- end bench -->"
@@ -26,8 +27,7 @@ def number(found: float) -> str:
     size = abs(found)
     if size >= 999.5:
         return f"{found:,.0f}"
-    digits = next(d for d in range(7) if round(size, d) >= 10.0 ** (2 - d) or d == 6)
-    return f"{found:.{digits}f}"
+    return f"{found:.{min(2 - floor(log10(size)), 6)}f}"
 
 
 def times(row: Row) -> str:
@@ -36,8 +36,9 @@ def times(row: Row) -> str:
         return f"{row['difference']:+.3f}".replace("-", "−")
     if "ratio" not in row:
         return ""
-    spread = f" ({number(row['ratio_low'])}–{number(row['ratio_high'])})" * ("ratio_low" in row)
-    return number(row["ratio"]) + spread
+    if "ratio_low" not in row:
+        return number(row["ratio"])
+    return f"{number(row['ratio'])} ({number(row['ratio_low'])}–{number(row['ratio_high'])})"
 
 
 def figure(key: str) -> Callable[[Row], str]:
@@ -46,12 +47,9 @@ def figure(key: str) -> Callable[[Row], str]:
     def show(row: Row) -> str:
         if key not in row:
             return ""
-        shown = f"{row[key]:.3f}" if row["unit"] == "share right" else number(row[key])
-        return (
-            shown
-            if row["unit"] in ("share right", "power of the samples")
-            else (f"{shown} {row['unit']}")
-        )
+        if row["unit"] == SHARE:
+            return f"{row[key]:.3f}"
+        return f"{number(row[key])} {row['unit']}".strip()
 
     return show
 

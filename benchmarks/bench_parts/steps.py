@@ -74,7 +74,7 @@ def encoder(short: bool) -> Iterator[Row]:
     for threads in sorted({1, every}):
         torch.set_num_threads(threads)
         clock = time.process_time if threads == 1 else time.perf_counter
-        rate = product_rate(3 if short else 10) / operations
+        rate = product_rate(3 if short else 10, clock) / operations
         for side in (224,) if short else (64, 224):
             found = encoding.measure(side, 2 if short else 15, clock)
             each = {n: r / threads for n, r in found["pictures_per_second"].items()}
