@@ -93,12 +93,17 @@ def run_part(name: str, short: bool, seconds: float) -> dict[str, Any]:
             _stop(process)
         rows: list[Row] = [json.loads(line) for line in path.read_text().splitlines()]
     return {
-        "title": PARTS[name].title,
+        **described(name),
         "end": end,
         "seconds": round(time.monotonic() - start, 1),
         "load": round(load, 2),
         "rows": rows,
     }
+
+
+def described(name: str) -> dict[str, str]:
+    """Return what a page says of a part."""
+    return {"title": PARTS[name].title, "about": PARTS[name].about}
 
 
 def _stop(process: subprocess.Popen[str]) -> None:
@@ -141,8 +146,8 @@ def measure(names: list[str], short: bool, minutes: float, out: Path) -> dict[st
         left = end - time.monotonic()
         if left < 5:
             rows = [{"missing": PARTS[name].title, "reason": f"{minutes:g} minutes were used up"}]
-            found = {"title": PARTS[name].title, "end": "done", "seconds": 0, "load": 0}
-            report["parts"][name] = found | {"rows": rows}
+            found = {**described(name), "end": "done", "seconds": 0, "load": 0, "rows": rows}
+            report["parts"][name] = found
         else:
             report["parts"][name] = run_part(name, short, min(left, PARTS[name].seconds))
         report["parts"] = {one: report["parts"][one] for one in PARTS if one in report["parts"]}

@@ -37,6 +37,7 @@ from large import FEATURES, make_problem
 from training import product_rate
 
 OURS = {"default rule": "adaptive", "evidence rule": "evidence", "paper's rule": "fspll"}
+PEERS = {"SVC": SVC, "NearestCentroid": NearestCentroid}
 LONGEST = 60.0  # seconds of a fit after which larger ones of that curve are left out
 
 
@@ -53,8 +54,7 @@ def samples(short: bool) -> Iterator[Row]:
         work: dict[str, Callable[[], object]] = {
             name: partial(model.fit, X, mask) for name, model in ours.items()
         }
-        work["scikit-learn's SVC"] = partial(SVC().fit, X, drawn)
-        work["scikit-learn's NearestCentroid"] = partial(NearestCentroid().fit, X, drawn)
+        work |= {name: partial(make().fit, X, drawn) for name, make in PEERS.items()}
         times: dict[str, float] = {}
         for name, fit in work.items():
             if name in curves and curves[name][-1]["seconds"] > LONGEST:
@@ -69,12 +69,13 @@ def samples(short: bool) -> Iterator[Row]:
             if name not in times:
                 yield missing(f"{name}, {n:,} samples", f"the size before took over {LONGEST:g} s")
                 continue
-            peers = [peer for peer in times if peer not in OURS]
-            for peer in peers if name == "default rule" else peers[:1]:
-                both = times[name], (peer.rpartition(" ")[2], times[peer])
-                yield compare(f"fit, {name}", SECONDS, *both, limit=limit, work=size)
+            for peer in (one for one in PEERS if one in times):
+                # NearestCentroid computes no distances of pairs.
+                bound = limit if peer == "SVC" else None
+                both = times[name], (peer, times[peer])
+                yield compare(f"fit, {name}", SECONDS, *both, limit=bound, work=size)
             right = float(np.mean(model.labels_ == truth))
-            yield value(f"labels, {name}", SHARE, right, size)
+            yield value(f"right labels, {name}", SHARE, right, size)
     for name, points in curves.items():
         yield from points
         if len(points) > 2 and points[0]["kind"] != "limit":

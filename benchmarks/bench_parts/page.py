@@ -90,7 +90,7 @@ def table(rows: list[Row]) -> str:
 
 def section(part: Report) -> str:
     """Return one part: its table, and what is missing from it."""
-    text = f"### {part['title']}\n\n"
+    text = f"### {part['title']}\n\n{part['about']}\n\n"
     shown = table(part["rows"])
     text += f"{shown}\n" if shown else ""
     for row in part["rows"]:
@@ -183,7 +183,7 @@ def _draw_ratios(axis: Any, rows: list[Row]) -> None:
     names = [f"{row['what']} / {row['peer']}" for row in rows]
     values = [row["ratio"] for row in rows]
     colors = [COLORS["ours" if value >= 1 else "peer"] for value in values]
-    axis.barh(range(len(rows)), values, left=0, color=colors)
+    axis.barh(range(len(rows)), [value - 1 for value in values], left=1, color=colors)
     axis.set_yticks(range(len(rows)), names, fontsize=6)
     axis.invert_yaxis()
     axis.axvline(1, color="0.2", linewidth=0.8)

@@ -98,7 +98,7 @@ def load(module: str, reasons: list[Row], *, what: str | None = None) -> Any:
     """Import a module of a peer; where that fails, add the reason and return None."""
     try:
         return importlib.import_module(module)
-    except ImportError as error:
+    except Exception as error:  # an installed package may fail in any way, too
         reasons.append(missing(what or module.partition(".")[0], str(error)))
         return None
 
