@@ -1,4 +1,4 @@
-"""Every benchmark in a short form: one JSON file, one page and one plot, in under an hour.
+"""Every benchmark in a short form: one JSON file, one page and plots, in under an hour.
 
     make bench
     python benchmarks/bench.py [--parts NAME,...] [--minutes 55] [--out results/bench]
@@ -8,7 +8,7 @@
 Each part runs in a process of its own and has a time limit. Within a part, ours and its peers take
 turns, so that their ratio is of the same minutes; limits of the machine are measured there too. A
 peer or a data set that is not there is named with the reason. ``--parts`` measures some parts again
-and keeps the others. Results go to OUT.json, OUT.md and OUT.png after each part; without --short,
+and keeps the others. Results go to OUT.json, OUT.md and two plots after each part; without --short,
 to docs/benchmarks.md as well.
 """
 
@@ -117,12 +117,12 @@ def _stop(process: subprocess.Popen[str]) -> None:
 
 
 def write(report: dict[str, Any], out: Path) -> None:
-    """Write the JSON file, the page beside it, and the plot."""
+    """Write the JSON file, the page beside it, and the plots."""
     with write_beside(out.with_suffix(".json")) as beside:
         beside.write_text(json.dumps(report, indent=1) + "\n")
     with write_beside(out.with_suffix(".md")) as beside:
         beside.write_text(page(report))
-    draw(report, out.with_suffix(".png"))
+    draw(report, out)
 
 
 def write_page(path: Path = PAGE, out: Path = OUT) -> None:

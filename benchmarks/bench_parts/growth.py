@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -61,9 +62,9 @@ def samples(short: bool) -> Iterator[Row]:
                 continue
             times[name] = min(taken(fit), taken(fit) if n <= 3000 else float("inf"))
             kind = "ours" if name in OURS else "peer"
-            curves.setdefault(name, []).append(point(name, n, times[name], kind))
+            curves.setdefault(name, []).append(point("fit", kind, name, n, times[name]))
         limit = Limit("distances of all pairs at the product rate", 2.0 * n * n * FEATURES / rate)
-        curves.setdefault(limit.name, []).append(point(limit.name, n, limit.value, "limit"))
+        curves.setdefault(limit.name, []).append(point("fit", "limit", limit.name, n, limit.value))
         size = f"{n:,} samples, {n // 100} classes"
         for name, model in ours.items():
             if name not in times:
@@ -114,7 +115,7 @@ def label_command(short: bool) -> Iterator[Row]:
         def from_python() -> None:
             said = read_annotations(folder / "labels.csv")
             features = np.load(folder / "X.npy")
-            label(_with(said, features), progress=False)
+            label(replace(said, files=None, features=features), progress=False)
 
         times = take_turns(
             {
@@ -128,12 +129,6 @@ def label_command(short: bool) -> Iterator[Row]:
     limit = Limit("start of Python and imports alone", min(times["imports"]))
     yield compare("fspll label", SECONDS, times["command"], limit=limit, work=work)
     yield value("read and label() in a running Python", SECONDS, min(times["python"]), work)
-
-
-def _with(said: object, features: np.ndarray) -> object:
-    from dataclasses import replace
-
-    return replace(said, features=features)  # type: ignore[type-var]
 
 
 def run(command: list[str], folder: Path) -> None:

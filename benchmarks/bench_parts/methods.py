@@ -21,12 +21,20 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 import baselines
 import baselines_decoding
 import rectification
-from bench_parts.rows import SECONDS, SHARE, Limit, Row, compare, load, missing, take_turns
+from bench_parts.rows import SECONDS, SHARE, Limit, Row, compare, load, missing, point, take_turns
 from fspll import FsPLLClassifier
 from fspll._common.files import data_dir
 from fspll.candidates.corruption import corrupt_mask
 from real_parts import DEFAULT, LEARNERS, Problem, partial_label
 from training import product_rate
+
+
+CURVES = (
+    ("ours", "paper's rule", "one_call_s"),
+    ("ours", "evidence rule", "evidence_one_call_s"),
+    ("peer", "paper's rule, one task at a time", "task_at_a_time_s"),
+    ("peer", "paper's rule, the equations as they stand", "equations_one_call_s"),
+)
 
 
 def rectify_tasks(short: bool) -> Iterator[Row]:
@@ -48,6 +56,10 @@ def rectify_tasks(short: bool) -> Iterator[Row]:
             yield compare(name, SECONDS, one_call, theirs, limit=limit, work=work)
         name = f"evidence rule, {found['setting']}"
         yield compare(name, SECONDS, float(found["evidence_one_call_s"]), limit=limit, work=work)
+    for n_tasks in (5, 10, 20) if short else (10, 100, 1000):
+        found = rectification.measure(n_tasks, 30, 5, 64, 1, 1 if short else 3)
+        for kind, curve, key in CURVES:
+            yield point("tasks", kind, curve, n_tasks, float(found[key]))
 
 
 # -------------------------------------------------------------------- scikit-learn

@@ -9,10 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from bench_parts.rows import SHARE, Row
+from fspll._common.files import write_beside
 
 Report = dict[str, Any]
 MARKS = "<!-- bench -->", "<!-- end bench -->"
 COLORS = {"ours": "#4c72b0", "peer": "#c44e52", "limit": "0.4"}
+PANELS = {  # title, and what the work is
+    "fit": ("Fit", "samples (a hundredth as many classes)"),
+    "tasks": ("Rectification, 30-way 5-shot", "tasks in one call"),
+    "step": ("Training step", "Gflop of the convolutions (28x28 and 84x84)"),
+}
 NOT_MEASURED = "Not measured yet: `make bench` fills this in.\n"
 
 
@@ -101,8 +107,8 @@ def section(part: Report) -> str:
     return text
 
 
-def body(report: Report, picture: str) -> str:
-    """Return all parts, with the plot at the address ``picture`` where there are curves."""
+def body(report: Report, pictures: str) -> str:
+    """Return all parts, and the plots, whose addresses begin with ``pictures``."""
     about = report["about"]
     versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
     minutes = sum(part["seconds"] for part in report["parts"].values()) / 60
@@ -116,21 +122,24 @@ def body(report: Report, picture: str) -> str:
     if report["form"] == "short":
         text += "This is the short form, whose figures show only that everything runs.\n\n"
     text += "".join(section(part) for part in report["parts"].values())
-    if any("curve" in row for part in report["parts"].values() for row in part["rows"]):
-        text += f"![Cost against work, both axes logarithmic]({picture})\n"
+    text += "### Plots\n\n"
+    if any("curve" in row for row in rows_of(report)):
+        text += f"![Seconds against work, both axes logarithmic]({pictures}.png)\n\n"
+    if ratios_of(report):
+        text += f"![How many times as fast as each peer]({pictures}-ratios.png)\n"
     return text
 
 
 def page(report: Report) -> str:
     """Return the page beside the JSON file."""
     head = "# All benchmarks in a short form\n\nWritten by `make bench` ([what it measures]"
-    return f"{head}(../docs/benchmarks.md)).\n\n{body(report, 'bench.png')}"
+    return f"{head}(../docs/benchmarks.md)).\n\n{body(report, 'bench')}"
 
 
 def fill(document: str, report: Report | None) -> str:
     """Put the tables between the marks of a page of the docs."""
     start, end = map(re.escape, MARKS)
-    inside = NOT_MEASURED if report is None else body(report, "../results/bench.png")
+    inside = NOT_MEASURED if report is None else body(report, "../results/bench")
     changed, count = re.subn(
         f"({start}\n).*?({end})", lambda found: found[1] + inside + found[2], document, flags=re.S
     )
@@ -139,53 +148,71 @@ def fill(document: str, report: Report | None) -> str:
     return changed
 
 
-# -------------------------------------------------------------------- the plot
+# -------------------------------------------------------------------- the plots
 
 
-def draw(report: Report, path: Path) -> bool:
-    """Draw ratios to peers, and seconds against work; return whether there was anything."""
+def draw(report: Report, out: Path) -> None:
+    """Draw seconds against work to OUT.png, and ratios to peers to OUT-ratios.png."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    rows = [row for part in report["parts"].values() for row in part["rows"]]
-    points = [row for row in rows if "curve" in row]
-    ratios = [row for row in rows if "ratio" in row]
-    if not points and not ratios:
-        return False
-    height = max(4.5, 0.22 * len(ratios) + 1)
-    figure_, axes = plt.subplots(
-        1, 2, figsize=(14, height), layout="constrained", width_ratios=(1, 1)
-    )
-    _draw_curves(axes[0], points)
-    _draw_ratios(axes[1], ratios)
-    figure_.savefig(path, dpi=110, format="png")
-    plt.close(figure_)
-    return True
+    points = [row for row in rows_of(report) if "curve" in row]
+    panels = [panel for panel in PANELS if any(row["panel"] == panel for row in points)]
+    if panels:
+        size = (5.5 * len(panels), 5)
+        figure_, axes = plt.subplots(
+            1, len(panels), figsize=size, layout="constrained", squeeze=False
+        )
+        for axis, panel in zip(axes[0], panels, strict=True):
+            _draw_curves(axis, [row for row in points if row["panel"] == panel], *PANELS[panel])
+        _save(figure_, out.with_suffix(".png"))
+    ratios = ratios_of(report)
+    if ratios:
+        size = (9, 0.24 * len(ratios) + 1.2)
+        figure_, axis = plt.subplots(figsize=size, layout="constrained")
+        _draw_ratios(axis, ratios)
+        _save(figure_, out.with_name(f"{out.name}-ratios.png"))
+    plt.close("all")
 
 
-def _draw_curves(axis: Any, points: list[Row]) -> None:
+def rows_of(report: Report) -> list[Row]:
+    """Return the rows of all parts."""
+    return [row for part in report["parts"].values() for row in part["rows"]]
+
+
+def ratios_of(report: Report) -> list[Row]:
+    """Return the rows with a ratio to a peer, without those that the curves show."""
+    parts = [part for name, part in report["parts"].items() if name != "samples"]
+    return [row for part in parts for row in part["rows"] if "ratio" in row]
+
+
+def _save(drawn: Any, path: Path) -> None:
+    with write_beside(path) as beside:
+        drawn.savefig(beside, dpi=110, format="png")
+
+
+def _draw_curves(axis: Any, points: list[Row], title: str, label: str) -> None:
     styles = iter(["o-", "s-", "^-", "o--", "s--", "^--"])
     for name in dict.fromkeys(row["curve"] for row in points):
         mine = sorted((r["work"], r["seconds"]) for r in points if r["curve"] == name)
         kind = next(r["kind"] for r in points if r["curve"] == name)
-        style = ":" if kind == "limit" else next(styles)
+        style = ".:" if kind == "limit" else next(styles)
         axis.plot(*zip(*mine, strict=True), style, color=COLORS[kind], label=name)
-    axis.set(xscale="log", yscale="log", xlabel="samples (a hundredth as many classes)")
-    axis.set(ylabel="seconds to fit", title="Cost against work")
+    axis.set(xscale="log", yscale="log", title=title, xlabel=label, ylabel="seconds")
     axis.grid(alpha=0.3, which="both")
-    if points:
-        axis.legend(fontsize=8)
+    axis.legend(fontsize=7)
 
 
 def _draw_ratios(axis: Any, rows: list[Row]) -> None:
     names = [f"{row['what']} / {row['peer']}" for row in rows]
     values = [row["ratio"] for row in rows]
     colors = [COLORS["ours" if value >= 1 else "peer"] for value in values]
+    axis.set_xscale("log")
     axis.barh(range(len(rows)), [value - 1 for value in values], left=1, color=colors)
-    axis.set_yticks(range(len(rows)), names, fontsize=6)
-    axis.invert_yaxis()
+    axis.set_yticks(range(len(rows)), names, fontsize=7)
+    axis.set_ylim(len(rows) - 0.4, -0.6)
     axis.axvline(1, color="0.2", linewidth=0.8)
-    axis.set(xscale="log", xlabel="times as fast as the peer", title="Peers in the same run")
+    axis.set(xlabel="times as fast as the peer (blue: ours is faster)")
     axis.grid(alpha=0.3, axis="x")

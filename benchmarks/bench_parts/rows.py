@@ -84,9 +84,14 @@ def value(what: str, unit: str, measured: float, work: str | None = None) -> Row
     return {"what": what, "work": work, "unit": unit, "value": float(measured)}
 
 
-def point(curve: str, work: float, seconds: float, kind: str) -> Row:
-    """Return a point of a curve of cost against work; ``kind`` is "ours", "peer" or "limit"."""
-    return {"curve": curve, "kind": kind, "work": float(work), "seconds": float(seconds)}
+def point(panel: str, kind: str, curve: str, work: float, seconds: float) -> Row:
+    """Return a point of a curve of cost against work.
+
+    ``panel`` is the part of the plot, whose horizontal axis is the work; ``kind`` is "ours", "peer"
+    or "limit".
+    """
+    where = {"panel": panel, "kind": kind, "curve": curve}
+    return {**where, "work": float(work), "seconds": float(seconds)}
 
 
 def missing(what: str, reason: str) -> Row:
@@ -106,7 +111,7 @@ def load(module: str, reasons: list[Row], *, what: str | None = None) -> Any:
 def growth(points: Sequence[Row]) -> float:
     """Return the exponent of the work with which the seconds of a curve grow.
 
-    >>> round(growth([point("a", n, 3 * n**2, "ours") for n in (10, 100, 1000)]), 6)
+    >>> round(growth([point("fit", "ours", "a", n, 3 * n**2) for n in (10, 100, 1000)]), 6)
     2.0
     """
     work, seconds = np.array([(p["work"], p["seconds"]) for p in points]).T

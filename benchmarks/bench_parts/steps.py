@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from bench_parts.limits import Machine, measure_machine, roofline, step_layers
-from bench_parts.rows import SECONDS, Limit, Row, compare, load, missing
+from bench_parts.rows import SECONDS, Limit, Row, compare, load, missing, point
 from training import N_QUERY, N_SHOT, N_WAY, OURS, PEERS, count_operations, product_rate, take_turn
 
 NAMES = {"pn": "prototypical networks", "fspll": "FsPLL"}
@@ -50,6 +50,11 @@ def training_step(size: int, rounds: int, repeats: int, short: bool) -> Iterator
         Limit("roofline", roofline(step_layers(n, channels, size), best)),
     )
     work = f"{n} pictures, {operations / 1e9:.0f} Gflop"
+    for name, found in times.items():
+        kind = "ours" if name in OURS else "peer"
+        yield point("step", kind, NAMES.get(name, name), operations / 1e9, min(found))
+    for limit in limits:
+        yield point("step", "limit", limit.name, operations / 1e9, limit.value)
     for name in (one for one in OURS if one in times):
         what = f"step, {size}x{size}, {NAMES[name]}"
         for limit in limits:
