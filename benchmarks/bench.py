@@ -93,17 +93,11 @@ def run_part(name: str, short: bool, seconds: float) -> dict[str, Any]:
             _stop(process)
         rows: list[Row] = [json.loads(line) for line in path.read_text().splitlines()]
     return {
-        **described(name),
         "end": end,
         "seconds": round(time.monotonic() - start, 1),
         "load": round(load, 2),
         "rows": rows,
     }
-
-
-def described(name: str) -> dict[str, str]:
-    """Return what a page says of a part."""
-    return {"title": PARTS[name].title, "about": PARTS[name].about}
 
 
 def _stop(process: subprocess.Popen[str]) -> None:
@@ -146,7 +140,7 @@ def measure(names: list[str], short: bool, minutes: float, out: Path) -> dict[st
         left = end - time.monotonic()
         if left < 5:
             rows = [{"missing": PARTS[name].title, "reason": f"{minutes:g} minutes were used up"}]
-            found = {**described(name), "end": "done", "seconds": 0, "load": 0, "rows": rows}
+            found = {"end": "done", "seconds": 0, "load": 0, "rows": rows}
             report["parts"][name] = found
         else:
             report["parts"][name] = run_part(name, short, min(left, PARTS[name].seconds))

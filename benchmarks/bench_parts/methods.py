@@ -28,7 +28,6 @@ from fspll.candidates.corruption import corrupt_mask
 from real_parts import DEFAULT, LEARNERS, Problem, partial_label
 from training import product_rate
 
-
 CURVES = (
     ("ours", "paper's rule", "one_call_s"),
     ("ours", "evidence rule", "evidence_one_call_s"),

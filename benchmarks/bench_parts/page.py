@@ -1,4 +1,4 @@
-"""From measured parts to a page: tables in Markdown, the plot, and the page of the docs."""
+"""From measured parts to a page: tables in Markdown, plots, and the page of the docs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from math import floor, log10
 from pathlib import Path
 from typing import Any
 
+from bench_parts import PARTS
 from bench_parts.rows import SHARE, Row
 from fspll._common.files import write_beside
 
@@ -94,9 +95,9 @@ def table(rows: list[Row]) -> str:
     return "\n".join(text) + "\n"
 
 
-def section(part: Report) -> str:
-    """Return one part: its table, and what is missing from it."""
-    text = f"### {part['title']}\n\n{part['about']}\n\n"
+def section(name: str, part: Report) -> str:
+    """Return one part: what it measures, its table, and what is missing from it."""
+    text = f"### {PARTS[name].title}\n\n{PARTS[name].about}\n\n"
     shown = table(part["rows"])
     text += f"{shown}\n" if shown else ""
     for row in part["rows"]:
@@ -121,7 +122,7 @@ def body(report: Report, pictures: str) -> str:
         text += f"Other work kept {number(busy)} processors busy when a part began.\n\n"
     if report["form"] == "short":
         text += "This is the short form, whose figures show only that everything runs.\n\n"
-    text += "".join(section(part) for part in report["parts"].values())
+    text += "".join(section(name, part) for name, part in report["parts"].items())
     text += "### Plots\n\n"
     if any("curve" in row for row in rows_of(report)):
         text += f"![Seconds against work, both axes logarithmic]({pictures}.png)\n\n"
