@@ -69,7 +69,7 @@ def work_alone(name: str, short: bool, path: Path) -> None:
 
 def run_part(name: str, short: bool, seconds: float) -> dict[str, Any]:
     """Measure a part in a process of its own; what it has measured when it is stopped is kept."""
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    busy = busy_processors()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows"
         path.touch()
@@ -95,9 +95,18 @@ def run_part(name: str, short: bool, seconds: float) -> dict[str, Any]:
     return {
         "end": end,
         "seconds": round(time.monotonic() - start, 1),
-        "load": round(load, 2),
+        "busy": busy,
         "rows": rows,
     }
+
+
+def busy_processors() -> float | None:
+    """Return how many processors other programs use now, while this one waits."""
+    try:
+        import psutil
+    except ImportError:
+        return None
+    return round(psutil.cpu_percent(interval=0.5) / 100 * (os.cpu_count() or 1), 2)
 
 
 def _stop(process: subprocess.Popen[str]) -> None:
@@ -140,7 +149,7 @@ def measure(names: list[str], short: bool, minutes: float, out: Path) -> dict[st
         left = end - time.monotonic()
         if left < 5:
             rows = [{"missing": PARTS[name].title, "reason": f"{minutes:g} minutes were used up"}]
-            found = {"end": "done", "seconds": 0, "load": 0, "rows": rows}
+            found = {"end": "done", "seconds": 0, "busy": None, "rows": rows}
             report["parts"][name] = found
         else:
             report["parts"][name] = run_part(name, short, min(left, PARTS[name].seconds))

@@ -37,7 +37,7 @@ from fspll.labeling import label
 from large import FEATURES, make_problem
 from training import product_rate
 
-OURS = {"default rule": "adaptive", "evidence rule": "evidence", "paper's rule": "fspll"}
+OURS = {"evidence rule": "evidence", "paper's rule": "fspll", "default rule": "adaptive"}
 PEERS = {"SVC": SVC, "NearestCentroid": NearestCentroid}
 LONGEST = 60.0  # seconds of a fit after which larger ones of that curve are left out
 
@@ -53,9 +53,9 @@ def samples(short: bool) -> Iterator[Row]:
         drawn = mask.indices.reshape(n, -1)[np.arange(n), rng.integers(0, mask.nnz // n, n)]
         ours = {name: FsPLLClassifier(rectifier=rule) for name, rule in OURS.items()}
         work: dict[str, Callable[[], object]] = {
-            name: partial(model.fit, X, mask) for name, model in ours.items()
+            name: partial(make().fit, X, drawn) for name, make in PEERS.items()
         }
-        work |= {name: partial(make().fit, X, drawn) for name, make in PEERS.items()}
+        work |= {name: partial(model.fit, X, mask) for name, model in ours.items()}
         times: dict[str, float] = {}
         for name, fit in work.items():
             if name in curves and curves[name][-1]["seconds"] > LONGEST:
@@ -63,23 +63,23 @@ def samples(short: bool) -> Iterator[Row]:
             times[name] = min(taken(fit), taken(fit) if n <= 3000 else float("inf"))
             kind = "ours" if name in OURS else "peer"
             curves.setdefault(name, []).append(point("fit", kind, name, n, times[name]))
+            yield curves[name][-1]
         limit = Limit("distances of all pairs at the product rate", 2.0 * n * n * FEATURES / rate)
-        curves.setdefault(limit.name, []).append(point("fit", "limit", limit.name, n, limit.value))
+        yield point("fit", "limit", limit.name, n, limit.value)
         size = f"{n:,} samples, {n // 100} classes"
         for name, model in ours.items():
             if name not in times:
                 yield missing(f"{name}, {n:,} samples", f"the size before took over {LONGEST:g} s")
                 continue
             for peer in (one for one in PEERS if one in times):
-                # NearestCentroid computes no distances of pairs.
+                # NearestCentroid computes no distances between samples.
                 bound = limit if peer == "SVC" else None
                 both = times[name], (peer, times[peer])
                 yield compare(f"fit, {name}", SECONDS, *both, limit=bound, work=size)
             right = float(np.mean(model.labels_ == truth))
             yield value(f"right labels, {name}", SHARE, right, size)
     for name, points in curves.items():
-        yield from points
-        if len(points) > 2 and points[0]["kind"] != "limit":
+        if len(points) > 2:
             yield value(f"power of n, {name}", "", growth(points[-3:]), "the three largest sizes")
 
 

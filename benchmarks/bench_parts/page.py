@@ -11,6 +11,7 @@ from typing import Any
 from bench_parts import PARTS
 from bench_parts.rows import SHARE, Row
 from fspll._common.files import write_beside
+from fspll._common.words import counted
 
 Report = dict[str, Any]
 MARKS = "<!-- bench -->", "<!-- end bench -->"
@@ -98,8 +99,9 @@ def table(rows: list[Row]) -> str:
 def section(name: str, part: Report) -> str:
     """Return one part: what it measures, its table, and what is missing from it."""
     text = f"### {PARTS[name].title}\n\n{PARTS[name].about}\n\n"
-    shown = table(part["rows"])
-    text += f"{shown}\n" if shown else ""
+    for shown in ("ours", "value"):
+        rows = table([row for row in part["rows"] if shown in row])
+        text += f"{rows}\n" if rows else ""
     for row in part["rows"]:
         if "missing" in row:
             text += f"Not measured: {row['missing']} ({row['reason']}).\n\n"
@@ -114,12 +116,16 @@ def body(report: Report, pictures: str) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
     minutes = sum(part["seconds"] for part in report["parts"].values()) / 60
     text = (
-        f"{about['processors']} processors ({about['instructions']}), {about['threads']} threads; "
+        f"{counted(about['processors'], 'processor')} ({about['instructions']}), "
+        f"{counted(about['threads'], 'thread')}; "
         f"{versions}. All parts took {number(minutes)} minutes.\n\n"
     )
-    busy = max(part["load"] for part in report["parts"].values())
-    if busy > 0.5:
-        text += f"Other work kept {number(busy)} processors busy when a part began.\n\n"
+    busy = max(part["busy"] or 0 for part in report["parts"].values())
+    if busy > 0.3:
+        text += (
+            "The machine was not quiet: right before one of the parts, other programs used "
+            f"{number(busy)} processors.\n\n"
+        )
     if report["form"] == "short":
         text += "This is the short form, whose figures show only that everything runs.\n\n"
     text += "".join(section(name, part) for name, part in report["parts"].items())
@@ -195,15 +201,15 @@ def _save(drawn: Any, path: Path) -> None:
 
 
 def _draw_curves(axis: Any, points: list[Row], title: str, label: str) -> None:
-    styles = iter(["o-", "s-", "^-", "o--", "s--", "^--"])
+    styles, dotted = iter(["o-", "s-", "^-", "o--", "s--", "^--"]), iter([".:", ".-."])
     for name in dict.fromkeys(row["curve"] for row in points):
         mine = sorted((r["work"], r["seconds"]) for r in points if r["curve"] == name)
         kind = next(r["kind"] for r in points if r["curve"] == name)
-        style = ".:" if kind == "limit" else next(styles)
+        style = next(dotted) if kind == "limit" else next(styles)
         axis.plot(*zip(*mine, strict=True), style, color=COLORS[kind], label=name)
     axis.set(xscale="log", yscale="log", title=title, xlabel=label, ylabel="seconds")
     axis.grid(alpha=0.3, which="both")
-    axis.legend(fontsize=7)
+    axis.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=2)
 
 
 def _draw_ratios(axis: Any, rows: list[Row]) -> None:
