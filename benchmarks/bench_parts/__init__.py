@@ -73,9 +73,10 @@ PARTS = {
         "classifier",
         200,
         "`FsPLLClassifier` on candidate sets with two false labels per sample. Classifiers of "
-        "scikit-learn know no sets: they get one candidate of each sample, drawn at random, and, "
-        "as what could be reached at best, the true labels. Digits are scikit-learn's, the 30-way "
-        "task is Gaussian.",
+        "scikit-learn know no sets: they get one candidate of each sample, drawn at random (as when "
+        "times are compared), or every sample once per candidate, or, which nobody has in "
+        "practice, the true labels. All have their default settings. Digits are scikit-learn's, "
+        "the 30-way task is Gaussian; shares are means over several draws of samples and sets.",
     ),
     "labelme": Part(
         "Real annotators: LabelMe",

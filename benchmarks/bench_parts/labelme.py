@@ -39,7 +39,8 @@ def labelme(short: bool) -> Iterator[Row]:
         yield missing("LabelMe", f"{', '.join(absent)} not in $FSPLL_DATA/labelme")
         return
     said = read_annotations(folder / "labels.csv")
-    said = said.take(np.arange(min(len(said), 150 if short else 1000)))
+    if short:
+        said = said.take(np.arange(0, len(said), 5))  # they are sorted by class
     try:
         features, seconds = encode(said)
     except MissingPackageError as error:

@@ -5,7 +5,7 @@ Shapes: n samples, m features, l classes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -24,6 +24,7 @@ import rectification
 from bench_parts.rows import SECONDS, SHARE, Limit, Row, compare, load, missing, point, take_turns
 from fspll import FsPLLClassifier
 from fspll._common.files import data_dir
+from fspll._common.words import counted
 from fspll.candidates.corruption import corrupt_mask
 from real_parts import DEFAULT, LEARNERS, Problem, partial_label
 from training import product_rate
@@ -96,54 +97,67 @@ def digits(r: int, n: int, seed: int = 0) -> Problem:
     return Problem(X[train], mask, y[train], X[test], y[test])
 
 
-def gaussian_task() -> Problem:
-    """Return a 30-way 10-shot task with two false candidates per sample."""
-    X, sets, new, new_truth = baselines.make_task(30, 10)
+def gaussian_task(seed: int = 0) -> Problem:
+    """Return a 30-way 10-shot task with two false candidates per sample, and classes that overlap.
+
+    With more features than these 16, every method is right about every new sample.
+    """
+    X, sets, new, new_truth = baselines.make_task(30, 10, d=16, seed=seed)
     return Problem(X, sets.mask, np.repeat(np.arange(30), 10), new, new_truth)
 
 
-def one_candidate(mask: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Return a candidate of each sample, drawn evenly: (n,) from (n, l)."""
-    return np.where(mask, rng.random(mask.shape), -1.0).argmax(axis=1)
+def one_candidate(problem: Problem, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Return the samples (n, m) with one of their candidates each, drawn evenly."""
+    drawn = np.random.default_rng(seed).random(problem.mask.shape)
+    return problem.X, np.where(problem.mask, drawn, -1.0).argmax(axis=1)
+
+
+def all_candidates(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
+    """Return every sample once per candidate, with that candidate as its label."""
+    rows, columns = np.nonzero(problem.mask)
+    return problem.X[rows], columns
+
+
+# What classifiers that know no candidate sets can be given.
+GIVEN: dict[str, Callable[[Problem], tuple[np.ndarray, np.ndarray]]] = {
+    "one candidate each": one_candidate,
+    "all candidates": all_candidates,
+    "true labels": lambda problem: (problem.X, problem.truth),
+}
 
 
 def classifier(short: bool) -> Iterator[Row]:
-    """Fit and predict, against classifiers of scikit-learn on the same features.
-
-    These know no candidate sets: they get one candidate of each sample, drawn at random, and, as
-    what could be reached at best, the true labels.
-    """
-    problems = {"digits": digits(2, 200 if short else 898), "30-way 10-shot": gaussian_task()}
-    repeats = 1 if short else 7
-    for name, problem in problems.items():
-        ours = FsPLLClassifier().fit(problem.X, problem.mask)
-        right = share_right(ours, problem)
-        drawn = one_candidate(problem.mask, np.random.default_rng(0))
-        sizes = f"{len(problem.X)} samples, {len(problem.new)} new ones"
+    """Fit and predict, against classifiers of scikit-learn on the same features."""
+    n, seeds, repeats = (200, 1, 1) if short else (898, 5, 7)
+    kinds = {"digits": partial(digits, 2, n), "30-way 10-shot": gaussian_task}
+    for name, make_problem in kinds.items():
+        problems = [make_problem(seed=seed) for seed in range(seeds)]
+        models = [FsPLLClassifier().fit(problem.X, problem.mask) for problem in problems]
+        right = mean_right(models, problems)
+        first = problems[0]
+        sizes = f"{len(first.X)} samples, {len(first.new)} new ones"
         for peer, make in PEERS.items():
-            fitting = {
-                "ours": partial(FsPLLClassifier().fit, problem.X, problem.mask),
-                peer: partial(make().fit, problem.X, drawn),
-            }
-            times = take_turns(fitting, repeats)
-            yield compare(f"fit, {name}", SECONDS, times["ours"], (peer, times[peer]), work=sizes)
-            theirs = make().fit(problem.X, drawn)
-            times = take_turns(
-                {
-                    "ours": partial(ours.predict, problem.new),
-                    peer: partial(theirs.predict, problem.new),
-                },
-                repeats,
-            )
-            both = times["ours"], (peer, times[peer])
-            yield compare(f"predict, {name}", SECONDS, *both, work=sizes)
-            for how, model in (
-                ("one candidate each", theirs),
-                ("true labels", make().fit(problem.X, problem.truth)),
+            given = one_candidate(first)
+            theirs = make().fit(*given)
+            for what, work in (
+                ("fit", (partial(FsPLLClassifier().fit, first.X, first.mask), make().fit, given)),
+                ("predict", (partial(models[0].predict, first.new), theirs.predict, (first.new,))),
             ):
-                found = share_right(model, problem)
-                theirs_named = (f"{peer}, {how}", found)
-                yield compare(f"new samples, {name}", SHARE, right, theirs_named, work=sizes)
+                run, other, arguments = work
+                times = take_turns({"ours": run, peer: partial(other, *arguments)}, repeats)
+                both = times["ours"], (peer, times[peer])
+                yield compare(f"{what}, {name}", SECONDS, *both, work=sizes)
+            for how, give in GIVEN.items():
+                found = mean_right([make().fit(*give(one)) for one in problems], problems)
+                both_right = right, (f"{peer}, {how}", found)
+                size = f"{sizes}, {counted(seeds, 'draw')}"
+                yield compare(f"new samples, {name}", SHARE, *both_right, work=size)
+
+
+def mean_right(models: Sequence[Any], problems: Sequence[Problem]) -> float:
+    """Return the mean share of new samples whose class is found, one model per problem."""
+    pairs = zip(models, problems, strict=True)
+    return float(np.mean([share_right(model, problem) for model, problem in pairs]))
 
 
 def share_right(model: Any, problem: Problem) -> float:
