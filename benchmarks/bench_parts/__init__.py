@@ -73,8 +73,8 @@ PARTS = {
         "classifier",
         200,
         "`FsPLLClassifier` on candidate sets with two false labels per sample. Classifiers of "
-        "scikit-learn know no sets: they get one candidate of each sample, drawn at random (as when "
-        "times are compared), or every sample once per candidate, or, which nobody has in "
+        "scikit-learn know no sets: they get one candidate of each sample, drawn at random (as "
+        "when times are compared), or every sample once per candidate, or, which nobody has in "
         "practice, the true labels. All have their default settings. Digits are scikit-learn's, "
         "the 30-way task is Gaussian; shares are means over several draws of samples and sets.",
     ),
