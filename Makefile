@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 MINUTES ?= 1
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help setup demo test test-wheel test-lowest browser-test check docs notebooks fuzz format architecture clean
+.PHONY: help setup demo test test-wheel test-lowest browser-test check docs notebooks bench fuzz format architecture clean
 
 help:  ## Show the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -63,6 +63,15 @@ docs: $(INSTALLED)  ## Build the documentation site into site/; warnings are err
 notebooks: $(INSTALLED)  ## Run the notebooks of the tutorial and store their outputs.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs,text]'
 	OMP_NUM_THREADS=1 $(BIN)/python docs/run_notebooks.py
+
+# easyfsl asks for torchvision, which would bring another build of torch, and learn2learn for older versions of half of what
+# is installed: both without what they ask for. Where one cannot be installed or imported, the page says why.
+bench: $(INSTALLED)  ## Measure a short form of every benchmark, in under an hour.
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	@for peer in easyfsl learn2learn; do \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps $$peer >/dev/null 2>&1 || \
+	    echo "$$peer could not be installed; its rows will be missing"; done
+	$(BIN)/python benchmarks/bench.py
 
 fuzz: $(INSTALLED)  ## Damage files for every reader: make fuzz MINUTES=10.
 	$(BIN)/python benchmarks/fuzz.py --minutes $(MINUTES)

@@ -27,7 +27,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from fspll._common.files import write_beside
 from fspll.baselines import BASELINES, PLAGGD
-from fspll.candidates import corrupt
+from fspll.candidates import Candidates, corrupt
 from fspll.datasets.partial_label import load_partial_label_split
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -122,15 +122,22 @@ class Transcription:
 
 def compare_on_lost(path: Path, n_turns: int, repeats: int) -> dict[str, Any]:
     train, _ = load_partial_label_split(path)
+    return compare(train.X, train.candidates, "of Lost", n_turns, repeats)
+
+
+def compare(
+    X: np.ndarray, candidates: Candidates, origin: str, n_turns: int, repeats: int
+) -> dict[str, Any]:
+    """Compare PL-AGGD with its transcription on samples of shape (n, d)."""
     ours = PLAGGD(n_iterations=N_TURNS, scale="none")
-    before = seconds(lambda: ours.fit(train.X, train.candidates), repeats)
-    Y, taken = Transcription(train.X, train.candidates.mask).run(n_turns)
-    after = seconds(lambda: ours.fit(train.X, train.candidates), repeats)
-    short = PLAGGD(n_iterations=n_turns, scale="none").fit(train.X, train.candidates)
+    before = seconds(lambda: ours.fit(X, candidates), repeats)
+    Y, taken = Transcription(X, candidates.mask).run(n_turns)
+    after = seconds(lambda: ours.fit(X, candidates), repeats)
+    short = PLAGGD(n_iterations=n_turns, scale="none").fit(X, candidates)
     whole = taken[0] + N_TURNS * float(np.mean(taken[1:]))
     mine = min(before, after)
     return {
-        "setting": f"PL-AGGD, {len(train)} samples of Lost, {N_TURNS} turns",
+        "setting": f"PL-AGGD, {len(X)} samples {origin}, {N_TURNS} turns",
         "ours_s": round(mine, 3),
         "transcription_s": round(whole, 1),
         "transcription_measured": f"first phase and {n_turns} turns: {sum(taken):.1f} s",

@@ -1,6 +1,6 @@
-"""Seconds of a meta-training step: ours, a plain loop, easyfsl, and the machine's own limit.
+"""Seconds of a meta-training step: ours, a plain loop, easyfsl, learn2learn, the machine's limit.
 
-    pip install easyfsl      # optional; its row is left out when it is absent
+    pip install --no-deps easyfsl      # optional; its row is left out when it is absent
     python benchmarks/training.py [--size 28] [--json FILE]
 
 An episode is 30-way with 5 support samples and 15 queries per class on Conv4. Every row has its own
@@ -12,13 +12,16 @@ large matrix product takes for the same number of floating-point operations.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import torch
@@ -31,6 +34,7 @@ from fspll.metalearning.prototypes import PrototypeLearner
 from fspll.tasks import Tasks, TaskSettings, TaskSource
 
 N_WAY, N_SHOT, N_QUERY = 30, 5, 15
+OURS, PEERS = ("pn", "fspll"), ("plain loop", "easyfsl", "learn2learn")
 
 
 class PlainConv4(nn.Module):
@@ -90,12 +94,32 @@ def plain_loop(images: Tensor, task: Tasks) -> Callable[[], None]:
     return step_of(network, loss)
 
 
-def easyfsl_step(images: Tensor, task: Tasks) -> Callable[[], None] | None:
-    """Run the same episode in easyfsl's PrototypicalNetworks with the plain backbone."""
+@contextmanager
+def without_torchvision() -> Iterator[None]:
+    """Let easyfsl be imported where torchvision is not installed.
+
+    easyfsl takes some blocks of torchvision's ResNet for networks of its own, which are not used
+    here, and torchvision has to come from the same build as torch.
+    """
+    modules = {}
+    if importlib.util.find_spec("torchvision") is None:
+        names = ("torchvision", "torchvision.models", "torchvision.models.resnet")
+        modules = {name: ModuleType(name) for name in names}
+        for block in ("BasicBlock", "Bottleneck", "conv1x1", "conv3x3"):
+            setattr(modules[names[-1]], block, None)
+    sys.modules.update(modules)
     try:
+        yield
+    finally:
+        for name in modules:
+            del sys.modules[name]
+
+
+def easyfsl_step(images: Tensor, task: Tasks) -> Callable[[], None]:
+    """Run the same episode in easyfsl's PrototypicalNetworks with the plain backbone."""
+    with without_torchvision():
         from easyfsl.methods import PrototypicalNetworks
-    except ImportError:
-        return None
+
     method = PrototypicalNetworks(PlainConv4(images.shape[1]))
     n = N_WAY * N_SHOT
     labels = torch.from_numpy(task.support_labels)
@@ -106,6 +130,22 @@ def easyfsl_step(images: Tensor, task: Tasks) -> Callable[[], None] | None:
         return cross_entropy(method(images[n:]), truth)
 
     return step_of(method, loss)
+
+
+def learn2learn_step(images: Tensor, task: Tasks) -> Callable[[], None]:
+    """Run the same episode with learn2learn's PrototypicalClassifier and the plain backbone."""
+    from learn2learn.nn import PrototypicalClassifier
+
+    network = PlainConv4(images.shape[1])
+    n = N_WAY * N_SHOT
+    labels = torch.from_numpy(task.support_labels)
+    truth = torch.from_numpy(task.query_labels)
+
+    def loss() -> Tensor:
+        classifier = PrototypicalClassifier(network(images[:n]), labels)
+        return cross_entropy(classifier(network(images[n:])), truth)
+
+    return step_of(network, loss)
 
 
 def count_operations(channels: int, size: int) -> float:
@@ -122,18 +162,29 @@ def count_operations(channels: int, size: int) -> float:
     return total * N_WAY * (N_SHOT + N_QUERY)
 
 
-def product_rate(repeats: int = 10) -> float:
-    """Operations per second of one large matrix product, at best."""
+def product_rate(repeats: int = 10, clock: Callable[[], float] = time.perf_counter) -> float:
+    """Operations per second of one large matrix product, at best.
+
+    Several libraries can compute it, and on some processors the one that torch asks first has no
+    kernels for the widest instructions, which convolutions use: the fastest is the limit.
+    """
     a = torch.rand(2048, 2048)
+    array = a.numpy()
+    ways: list[Callable[[], object]] = [lambda: a @ a, lambda: array @ array]
+    with suppress(AttributeError, RuntimeError):  # an operator that torch may lack
+        linear = torch.ops.mkldnn._linear_pointwise
+        linear(a[:8, :8].clone(), a[:8, :8].clone(), None, "none", [], "")
+        ways.append(lambda: linear(a, a, None, "none", [], ""))
     best = float("inf")
     for _ in range(repeats):
-        start = time.perf_counter()
-        _ = a @ a
-        best = min(best, time.perf_counter() - start)
+        for way in ways:
+            start = clock()
+            way()
+            best = min(best, clock() - start)
     return 2 * 2048**3 / best
 
 
-def work_alone(name: str, size: int, repeats: int) -> float | None:
+def work_alone(name: str, size: int, repeats: int) -> float:
     """Be the process of one row: return the seconds of its fastest step."""
     channels = 1 if size == 28 else 3
     labels = np.repeat(np.arange(N_WAY), N_SHOT + N_QUERY)
@@ -142,13 +193,12 @@ def work_alone(name: str, size: int, repeats: int) -> float | None:
     images = torch.rand((len(labels), channels, size, size), generator=generator)
     if name == "limit":
         return count_operations(channels, size) / product_rate()
-    if name in ("pn", "fspll"):
+    if name in OURS:
         keep_freed_memory()
         step = ours(name, images, task)
     else:
-        step = {"plain loop": plain_loop, "easyfsl": easyfsl_step}[name](images, task)
-    if step is None:
-        return None
+        steps = {"easyfsl": easyfsl_step, "learn2learn": learn2learn_step}
+        step = {"plain loop": plain_loop, **steps}[name](images, task)
     times = []
     for turn in range(repeats + 2):
         start = time.perf_counter()
@@ -158,18 +208,37 @@ def work_alone(name: str, size: int, repeats: int) -> float | None:
     return min(times)
 
 
-def measure(size: int, rounds: int, repeats: int) -> dict[str, object]:
-    """Let the rows take turns, each in a process of its own."""
-    best: dict[str, float] = {}
+def take_turn(name: str, size: int, repeats: int) -> float | str:
+    """Measure one row in a process of its own: seconds, or why there are none."""
+    command = [sys.executable, __file__, "--alone", name, "--size", str(size)]
+    done = subprocess.run(
+        [*command, "--repeats", str(repeats)], capture_output=True, text=True, check=True
+    )
+    return json.loads(done.stdout)
+
+
+def take_turns(
+    names: Sequence[str], size: int, rounds: int, repeats: int
+) -> tuple[dict[str, list[float]], dict[str, str]]:
+    """Let the rows take turns: the seconds of each round, and why other rows have none."""
+    times: dict[str, list[float]] = {}
+    reasons: dict[str, str] = {}
     for _ in range(rounds):
-        for name in ("limit", "pn", "fspll", "plain loop", "easyfsl"):
-            command = [sys.executable, __file__, "--alone", name, "--size", str(size)]
-            done = subprocess.run(
-                [*command, "--repeats", str(repeats)], capture_output=True, text=True, check=True
-            )
-            seconds = json.loads(done.stdout)
-            if seconds is not None:
-                best[name] = min(best.get(name, float("inf")), seconds)
+        for name in names:
+            if name in reasons:
+                continue
+            found = take_turn(name, size, repeats)
+            if isinstance(found, str):
+                reasons[name] = found
+            else:
+                times.setdefault(name, []).append(found)
+    return times, reasons
+
+
+def measure(size: int, rounds: int, repeats: int) -> dict[str, object]:
+    """Compare the best of all rounds."""
+    times, _ = take_turns(("limit", *OURS, *PEERS), size, rounds, repeats)
+    best = {name: min(found) for name, found in times.items()}
     limit = best.pop("limit")
     return {
         "episode": f"{N_WAY}-way, {N_SHOT} + {N_QUERY}, {size}x{size}",
@@ -180,7 +249,7 @@ def measure(size: int, rounds: int, repeats: int) -> dict[str, object]:
         "times_faster_than": {
             name: round(seconds / best["pn"], 2)
             for name, seconds in best.items()
-            if name not in ("pn", "fspll")
+            if name not in OURS
         },
     }
 
@@ -194,7 +263,13 @@ def main() -> None:
     parser.add_argument("--alone", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.alone:
-        print(json.dumps(work_alone(args.alone, args.size[0], args.repeats)))
+        try:
+            found: float | str = work_alone(args.alone, args.size[0], args.repeats)
+        except Exception as error:
+            if args.alone not in PEERS:
+                raise
+            found = str(error) or type(error).__name__
+        print(json.dumps(found))
         return
     rows = [measure(size, args.rounds, args.repeats if size == 28 else 2) for size in args.size]
     report = {"rows": rows, "threads": torch.get_num_threads(), "torch": torch.__version__}
