@@ -20,6 +20,8 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import max_pool2d, relu
 
+from fspll.embeddings.networks.firstblock import FirstBlock, per_channel
+
 
 class _NormPoolReLU(torch.autograd.Function):
     """relu(max_pool2d(batch_norm(x), 2)) with statistics of the batch, for scales above zero."""
@@ -29,8 +31,8 @@ class _NormPoolReLU(torch.autograd.Function):
         ctx: Any, x: Tensor, scale: Tensor, offset: Tensor, mean: Tensor, rstd: Tensor
     ) -> Tensor:
         pooled, where = max_pool2d(x, 2, return_indices=True)
-        normal = pooled.sub_(_channels(mean)).mul_(_channels(rstd))
-        out = torch.addcmul(_channels(offset), normal, _channels(scale)).clamp_min_(0)
+        normal = pooled.sub_(per_channel(mean)).mul_(per_channel(rstd))
+        out = torch.addcmul(per_channel(offset), normal, per_channel(scale)).clamp_min_(0)
         ctx.save_for_backward(x, where, normal, out, scale, mean, rstd)
         return out
 
@@ -47,12 +49,12 @@ class _NormPoolReLU(torch.autograd.Function):
         count = x.numel() / x.shape[1]
         slope = -factor * rstd * d_scale / count
         level = -factor * d_offset / count - slope * mean
-        grad = grad.mul_(_channels(factor)).contiguous(memory_format=torch.channels_last)
+        grad = grad.mul_(per_channel(factor)).contiguous(memory_format=torch.channels_last)
         dx = torch.ops.aten.max_pool2d_with_indices_backward(
             grad, x, [2, 2], [2, 2], [0, 0], [1, 1], False, where
         )
         return (
-            dx.addcmul_(x, _channels(slope)).add_(_channels(level)),
+            dx.addcmul_(x, per_channel(slope)).add_(per_channel(level)),
             d_scale,
             d_offset,
             None,
@@ -70,8 +72,7 @@ class NormPoolReLU(nn.BatchNorm2d):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return maps of shape (n, C, H // 2, W // 2) for maps (n, C, H, W)."""
-        fast = self.training and self.running_mean is not None and x.device.type == "cpu"
-        if not fast or not bool((self.weight > 0).all()):
+        if not self.is_fast(x):
             # ReLU after the pool, where a quarter of the values is left.
             return relu(max_pool2d(super().forward(x), 2))
         with torch.no_grad():
@@ -83,6 +84,25 @@ class NormPoolReLU(nn.BatchNorm2d):
             rstd = torch.rsqrt(variance + self.eps)
         return _NormPoolReLU.apply(x, self.weight, self.bias, mean, rstd)
 
+    def after(self, convolution: nn.Conv2d, images: Tensor) -> Tensor:
+        """Return what :meth:`forward` does for the maps of a 3x3 convolution of the input."""
+        single = images.dtype == torch.float32 and not images.requires_grad
+        if not single or not torch.is_grad_enabled() or not self.is_fast(images):
+            return self(convolution(images))
+        out, mean, variance = FirstBlock.apply(
+            images, convolution.weight, self.weight, self.bias, self.eps
+        )
+        assert self.running_mean is not None and self.running_var is not None  # noqa: PT018
+        with torch.no_grad():
+            count = images.numel() / images.shape[1]
+            share = self.momentum or 0.0
+            self.running_mean.lerp_(mean, share)
+            self.running_var.lerp_(variance * (count / max(1.0, count - 1)), share)
+            if self.num_batches_tracked is not None:
+                self.num_batches_tracked.add_(1)
+        return out
 
-def _channels(values: Tensor) -> Tensor:
-    return values.view(1, -1, 1, 1)
+    def is_fast(self, x: Tensor) -> bool:
+        """Tell whether the fast way can be taken for such maps."""
+        fast = self.training and self.running_mean is not None and x.device.type == "cpu"
+        return fast and bool((self.weight > 0).all())
