@@ -259,7 +259,7 @@ PROFILES = {
             "cpu",
             "some hours on two cores",
             epochs=3,
-            photo_epochs=1,
+            photo_epochs=2,
             photo_tasks=50,
             photo_size=64,
             many_shot_tasks=25,
