@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 import torch
@@ -140,6 +141,19 @@ def assert_same_files(one, other):
     names = [path.name for path in one.iterdir()]
     different = [name for name in names if (one / name).read_bytes() != (other / name).read_bytes()]
     assert different == []
+
+
+def test_torchrun_passes_on_the_options_of_the_documented_commands():
+    """Its own parser would take ``--r`` for an abbreviation; ``--`` in front keeps it from that."""
+    from torch.distributed.run import parse_args  # not in every build of torch
+
+    page = (Path(__file__).parents[2] / "docs" / "training.md").read_text()
+    lines = re.findall(r"^torchrun (.*)$", page, re.MULTILINE)
+    assert any("--r " in line for line in lines)
+    for line in lines:
+        own, ours = line.split(" -- ")
+        found = parse_args([*own.split(), "--", *ours.split()])
+        assert [found.training_script, *found.training_script_args] == ours.split()
 
 
 # -------------------------------------------------------------------- the same end
