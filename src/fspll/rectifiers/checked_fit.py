@@ -25,7 +25,12 @@ from fspll.rectifiers.held_out import (
     matched,
     replace_rows,
 )
-from fspll.rectifiers.kernel import KernelRidge, tempering, usual_distance
+from fspll.rectifiers.kernel import (
+    KernelRidge,
+    distances_within,
+    tempering,
+    usual_distance,
+)
 from fspll.rectifiers.kernel_inference import class_probability, infer_with_kernel
 from fspll.rectifiers.label_models import EvenSets, LabelModel, label_models
 from fspll.rectifiers.model_choice import BestFit, best_fit
@@ -141,8 +146,9 @@ def fit_checked(
     by_means = torch.cat(
         [means_without(rule, embeddings, mask, votes, held) for held in folds(len(mask))]
     )
-    best = best_fit(embeddings, labels, present, by_means)
-    kernel = KernelRidge(embeddings, *best.kernel)
+    square = distances_within(embeddings)
+    best = best_fit(embeddings, labels, present, by_means, square)
+    kernel = KernelRidge(embeddings, *best.kernel, square)
     plain, doubt = best.with_means_as_they_are(present)
     few = few and isinstance(means, ClassModel) and isinstance(best.labels, EvenSets)
     unproven = few and not is_proved(best.weights.gains, plain.weights.gains)

@@ -200,18 +200,57 @@ def folds(n: int, seed: int = 0) -> Iterator[Tensor]:
         yield torch.from_numpy(np.sort(order[: min(MOST_HELD_OUT, n // FOLDS)]))
 
 
+class HeldOutKernel(NamedTuple):
+    """The regression of a fold, which does not depend on any labels.
+
+    Attributes
+    ----------
+    rows : int Tensor of shape (h,)
+        The samples held out.
+    seen : bool Tensor of shape (n,)
+        The others.
+    kernel : KernelRidge
+        Of the others.
+    square : Tensor of shape (h, n - h), optional
+        Squared distances between the two, where they are known.
+    """
+
+    rows: Tensor
+    seen: Tensor
+    kernel: KernelRidge
+    square: Tensor | None
+
+
+def held_out_kernels(
+    embeddings: Tensor, width: float, ridge: float, square: Tensor | None = None
+) -> list[HeldOutKernel]:
+    """Prepare the regressions of all folds.
+
+    ``square`` is what :func:`fspll.rectifiers.kernel.distances_within` returns of the embeddings.
+    """
+    found = []
+    for rows in folds(len(embeddings)):
+        seen = torch.ones(len(embeddings), dtype=torch.bool)
+        seen[rows] = False
+        among = None if square is None else square[seen][:, seen]
+        between = None if square is None else square[rows][:, seen]
+        kernel = KernelRidge(embeddings[seen], width, ridge, among)
+        found.append(HeldOutKernel(rows, seen, kernel, between))
+    return found
+
+
 def kernel_held_out(
-    embeddings: Tensor, labels: LabelModel, present: Tensor, width: float, ridge: float
+    embeddings: Tensor,
+    kernels: list[HeldOutKernel],
+    labels: LabelModel,
+    present: Tensor,
+    width: float,
 ) -> HeldOutScores:
     """Predict held-out samples from labels that were inferred without them."""
-    n = len(embeddings)
     all_rows, scores, nearest, frequency, priors = [], [], [], [], []
-    for rows in folds(n):
-        seen = torch.ones(n, dtype=torch.bool)
-        seen[rows] = False
-        kernel = KernelRidge(embeddings[seen], width, ridge)
+    for rows, seen, kernel, square in kernels:
         found = infer_with_kernel(kernel, labels.take(seen), present)
-        predicted, distance = kernel.predict(embeddings[rows], kernel.dual(found.shares))
+        predicted, distance = kernel.predict(embeddings[rows], kernel.dual(found.shares), square)
         held = replace_rows(found.labels, labels, rows)
         all_rows.append(rows)
         scores.append(predicted + found.bias)

@@ -29,6 +29,15 @@ _ROWS_AT_ONCE = 1 << 14
 class KernelRidge:
     """Kernel ridge regression from embeddings to label shares.
 
+    Parameters
+    ----------
+    embeddings : Tensor of shape (..., n, m)
+    width, ridge : float
+        w, and what is added to the kernel's diagonal.
+    square : Tensor of shape (..., n, n), optional
+        Squared distances between the samples, where they are known already. Not used where the
+        kernel is approximated.
+
     Attributes
     ----------
     basis : Tensor of shape (..., L, m)
@@ -48,7 +57,13 @@ class KernelRidge:
             [0., 1.]], dtype=torch.float64)
     """
 
-    def __init__(self, embeddings: Tensor, width: float = WIDTH, ridge: float = RIDGE) -> None:
+    def __init__(
+        self,
+        embeddings: Tensor,
+        width: float = WIDTH,
+        ridge: float = RIDGE,
+        square: Tensor | None = None,
+    ) -> None:
         e = embeddings.to(widest_float(embeddings))
         n = e.shape[-2]
         self.center = e.mean(dim=-2, keepdim=True)
@@ -56,7 +71,8 @@ class KernelRidge:
         exact = n <= MOST_EXACT
         chosen = slice(None) if exact else _landmarks(n, e.device)
         self.basis, centered = embeddings[..., chosen, :], e[..., chosen, :]
-        square = squared_distances(centered, centered)
+        if square is None or not exact:
+            square = squared_distances(centered, centered)
         pairs = max(1, square.shape[-1] * (square.shape[-1] - 1))
         distance = square.sqrt().sum(dim=(-1, -2), keepdim=True) / pairs
         self.reach = torch.where(distance > 0, 2 * width * distance.square(), 1)
@@ -103,8 +119,15 @@ class KernelRidge:
             return self._inverse @ shares
         return self._to_dual @ (self._hat_root.T @ shares)
 
-    def predict(self, queries: Tensor, dual: Tensor) -> tuple[Tensor, Tensor]:
-        """Predict the shares of queries; see :func:`kernel_scores`."""
+    def predict(
+        self, queries: Tensor, dual: Tensor, square: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Predict the shares of queries; see :func:`kernel_scores`.
+
+        ``square`` are their squared distances (..., q, L) to the basis, where they are known.
+        """
+        if square is not None:
+            return _scores_at(square, self.reach, dual)
         return kernel_scores(queries, self.basis, self.center, self.reach, dual)
 
     def nearest_others(self, embeddings: Tensor) -> Tensor:
@@ -137,14 +160,20 @@ def kernel_scores(
         Squared distance to the nearest basis sample, in units of the reach.
     """
     basis = basis.to(center) - center
-    scores, nearest = [], []
     # A graph for another runtime is the same for any number of queries.
     whole = torch.compiler.is_exporting()
-    for part in [queries] if whole else queries.split(_ROWS_AT_ONCE, dim=-2):
-        kernel = torch.exp(-squared_distances(part.to(basis) - center, basis) / reach)
-        nearest.append(-kernel.max(dim=-1, keepdim=True).values.log())
-        scores.append((kernel + 1) @ dual)
-    return torch.cat(scores, dim=-2), torch.cat(nearest, dim=-2)
+    parts = [
+        _scores_at(squared_distances(part.to(basis) - center, basis), reach, dual)
+        for part in ([queries] if whole else queries.split(_ROWS_AT_ONCE, dim=-2))
+    ]
+    scores, nearest = (torch.cat(one, dim=-2) for one in zip(*parts, strict=True))
+    return scores, nearest
+
+
+def _scores_at(square: Tensor, reach: Tensor, dual: Tensor) -> tuple[Tensor, Tensor]:
+    """Evaluate a fitted regression at squared distances (..., q, L) from its basis."""
+    kernel = torch.exp(-square / reach)
+    return (kernel + 1) @ dual, -kernel.max(dim=-1, keepdim=True).values.log()
 
 
 def usual_distance(nearest: Tensor, width: float) -> Tensor:
@@ -168,6 +197,18 @@ def tempering(nearest: Tensor, usual: Tensor) -> Tensor:
     tensor([1.0000, 1.0000, 0.2500])
     """
     return torch.where(nearest > usual, usual / nearest, 1.0).clamp_min(_LEAST_SURE)
+
+
+def distances_within(embeddings: Tensor) -> Tensor | None:
+    """Squared distances between samples (n, m) as (n, n), where their kernel is exact.
+
+    For several regressions on the same samples, or on parts of them.
+    """
+    if len(embeddings) > MOST_EXACT:
+        return None
+    e = embeddings.to(widest_float(embeddings))
+    e = e - e.mean(dim=0)
+    return squared_distances(e, e)
 
 
 def squared_distances(samples: Tensor, others: Tensor) -> Tensor:

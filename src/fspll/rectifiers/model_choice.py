@@ -11,9 +11,11 @@ from torch import Tensor
 
 from fspll.rectifiers.held_out import (
     Check,
+    HeldOutKernel,
     HeldOutScores,
     Weights,
     choose_weights,
+    held_out_kernels,
     is_better,
     kernel_held_out,
     matched,
@@ -99,7 +101,11 @@ class BestFit:
 
 
 def best_fit(
-    embeddings: Tensor, labels: list[LabelModel], present: Tensor, by_means: Tensor
+    embeddings: Tensor,
+    labels: list[LabelModel],
+    present: Tensor,
+    by_means: Tensor,
+    square: Tensor | None = None,
 ) -> BestFit:
     """Choose the label model with the usual kernel, then the kernel with that model.
 
@@ -117,20 +123,27 @@ def best_fit(
         Classes that may occur.
     by_means : Tensor of shape (h, l)
         Log-probabilities of held-out samples by class means.
+    square : Tensor of shape (n, n), optional
+        What :func:`fspll.rectifiers.kernel.distances_within` returns of the embeddings.
     """
 
-    def trial(model: LabelModel, width: float, ridge: float) -> BestFit:
-        held = kernel_held_out(embeddings, model, present, width, ridge)
+    def trial(
+        model: LabelModel, width: float, ridge: float, kernels: list[HeldOutKernel]
+    ) -> BestFit:
+        held = kernel_held_out(embeddings, kernels, model, present, width)
         weights = choose_weights(held, by_means, model, present)
         return BestFit(model, (width, ridge), weights, held, by_means)
 
-    best = trial(labels[0], *KERNELS[0])
+    kernels = held_out_kernels(embeddings, *KERNELS[0], square)
+    best = trial(labels[0], *KERNELS[0], kernels)
     for model in labels[1:]:
-        other = trial(model, *KERNELS[0])
+        other = trial(model, *KERNELS[0], kernels)
         if is_better(other.weights.gains, best.weights.gains):
             best = other
-    few = len(embeddings) <= MOST_EXACT
-    others = [trial(best.labels, *kernel) for kernel in KERNELS[1:] if few]
+    others = []
+    for one in KERNELS[1:] if len(embeddings) <= MOST_EXACT else ():
+        kernels = held_out_kernels(embeddings, *one, square)
+        others.append(trial(best.labels, *one, kernels))
     best = max([best, *others], key=lambda fit: fit.weights.gain)
     if best.labels.doubt_is_hidden:
         # Predictions that are sure far from all samples, from wrong labels there, hide most of it.
