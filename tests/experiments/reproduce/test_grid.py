@@ -118,7 +118,8 @@ def test_settings_of_maml_are_no_part_of_other_networks(source, profile):
 
 
 def test_settings_with_many_samples_have_fewer_tasks(source, profile):
-    few = replace(profile, photo_shots=(2, 3), many_shots=3, many_shot_tasks=5, maml_samples=8)
+    few = replace(profile, photo_shots=(2, 3), many_shots=3, many_shot_tasks=5)
+    few = replace(few, photo_maml_samples=8)
     asked = grid("mini-imagenet", few, source, rows=["MAML", "PN"])
     assert {(cell.row, cell.condition.n_shot): cell.job.n_tasks for cell in asked} == {
         ("MAML", 2): 8,

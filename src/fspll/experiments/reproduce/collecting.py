@@ -77,6 +77,11 @@ def _about(
             if profile.many_shot_tasks and max(profile.n_shots) >= profile.many_shots
             else {}
         ),
+        **(
+            {"MAML": f"left out where a task has more than {profile.maml_samples} samples"}
+            if profile.maml_samples
+            else {}
+        ),
         "images that a network is trained on": profile.images,
         "profile": profile.to_dict(),
         "networks": networks,

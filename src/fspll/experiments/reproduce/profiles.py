@@ -91,7 +91,7 @@ class Profile:
     maml_tasks : int
         Only so many of the tasks for MAML, whose rows cost more than all others together; 0 is as
         many as the others.
-    maml_samples : int
+    maml_samples, photo_maml_samples : int
         MAML's rows are left out where a task has more support samples (N2 K2); 0 is never.
     """
 
@@ -130,6 +130,7 @@ class Profile:
     maml_per_way: bool = False
     maml_tasks: int = 0
     maml_samples: int = 0
+    photo_maml_samples: int = 0
 
     def for_photos(self) -> Profile:
         """Return the profile as it is where the data are photos."""
@@ -142,6 +143,7 @@ class Profile:
             rs=self.photo_rs,
             budgets=self.photo_budgets,
             maml_test=self.photo_maml_test,
+            maml_samples=self.photo_maml_samples,
         )
 
     @property
