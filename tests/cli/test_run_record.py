@@ -62,6 +62,23 @@ def test_paths_are_recorded_as_absolute(run, tmp_path, given, monkeypatch):
     assert record["reading"]["features"] == str(tmp_path / "X.npy")
 
 
+@pytest.mark.parametrize("name", ["features", "photos", "text"])
+def test_a_folder_called_like_an_encoder_does_not_become_the_encoder(tmp_path, monkeypatch, name):
+    """``fspll label labels.csv --images photos/ --encoder photos``, as the README has it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).mkdir()
+    Run(tmp_path / "table.csv", labeling={"encoder": name}).write(tmp_path)
+    assert Run.of_folder(tmp_path).labeling["encoder"] == name
+
+
+def test_a_checkpoint_is_recorded_as_absolute(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.safetensors").touch()
+    Run(tmp_path / "table.csv", labeling={"encoder": "mine.safetensors"}).write(tmp_path)
+    encoder = Run.of_folder(tmp_path).labeling["encoder"]
+    assert encoder == str(tmp_path / "mine.safetensors")
+
+
 def test_a_result_of_python_has_no_record_and_removes_an_old_one(run, tmp_path, given):
     assert run(*given)[0] == 0
     label((X, [{"a", "b"}] * 8), progress=False).save(tmp_path / "out")

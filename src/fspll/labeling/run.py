@@ -27,9 +27,8 @@ if TYPE_CHECKING:
 
 _FORMAT = 1
 _PARTS = ("reading", "labeling", "saving")
-# Options whose value is a path, always or where there is such a file.
+# Options whose value is a path. That of "encoder" is one where it is the file of a checkpoint.
 _PATHS = {"features", "alternatives", "rename", "images", "pictures_below"}
-_MAYBE_PATHS = {"encoder"}
 
 
 @dataclass(frozen=True)
@@ -141,9 +140,17 @@ class Run:
 def _written(name: str, value: Any) -> Any:
     if isinstance(value, Path) or (name in _PATHS and isinstance(value, str)):
         return str(Path(value).absolute())
-    if name in _MAYBE_PATHS and isinstance(value, str) and Path(value).exists():
+    if name == "encoder" and isinstance(value, str) and _is_checkpoint(value):
         return str(Path(value).absolute())
     return value
+
+
+def _is_checkpoint(encoder: str) -> bool:
+    """Return whether this is a file: a name comes first, also beside a folder that has it."""
+    from fspll.embeddings.registry import ENCODERS
+    from fspll.labeling.samples import FEATURES
+
+    return encoder != FEATURES and ENCODERS.find(encoder) is None and Path(encoder).is_file()
 
 
 def _read(name: str, value: Any) -> Any:
