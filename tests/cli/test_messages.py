@@ -75,7 +75,8 @@ REFUSED = {
     "diagnose p.csv --images pics --encoder omniglot-conv4": "leave it out with --skip-bad",
     "diagnose names.csv": "say which with --candidates ...",
     # -------------------------------------------------------------------- fspll predict
-    "predict vectors": "give new samples in one way: files of pictures, a table, --text FILE or",
+    "predict vectors": "a table, or give --text FILE or --features FILE",
+    "predict vectors pics --text t.csv": "give new samples in one way: files of pictures, a table,",
     "predict vectors X.npy": "X.npy holds vectors; give it with --features",
     "predict vectors pics": "this model was made from vectors; give it samples of that kind, not",
     "predict vectors pics --sample id": "--sample and --sheet belong to a table of new samples",

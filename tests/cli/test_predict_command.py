@@ -174,7 +174,8 @@ def test_what_is_refused(run, model, pictures, tmp_path):
     (tmp_path / "blank.txt").write_text("\n \n")
     np.save(tmp_path / "X.npy", np.zeros((2, 3)))
     for given, message in [
-        ([model], "give new samples in one way"),
+        ([model], "no new samples were given: after the model, name files of pictures or a table"),
+        ([pictures], "there is no model file"),
         ([model, pictures, "--features", tmp_path / "X.npy"], "give new samples in one way"),
         ([model, tmp_path / "empty"], "holds no pictures"),
         ([model, "--text", tmp_path / "blank.txt"], "blank.txt is empty"),

@@ -69,7 +69,13 @@ def predict(
             raise InputError(f"{path} holds vectors; give it with --features")
     from_table = bool(files) and is_table(files)
     given = [bool(files), text is not None and not from_table, features is not None]
-    if sum(given) != 1:
+    if not any(given):
+        load_model(model, encoder=encoder)  # without a model that is the first thing to say
+        raise InputError(
+            "no new samples were given: after the model, name files of pictures or a table, or "
+            "give --text FILE or --features FILE"
+        )
+    if sum(given) > 1:
         raise InputError(
             "give new samples in one way: files of pictures, a table, --text FILE or "
             "--features FILE"
