@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
@@ -255,6 +256,8 @@ def _results(
 
     backend: dict[str, Any] = {"backend": "dask"}
     if client is None:
+        # A worker whose memory has grown is replaced, and nothing is lost by it.
+        warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
         backend = {
             "backend": "loky",
             "inner_max_num_threads": 1,
