@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from fspll.rectifiers import kernel as module
-from fspll.rectifiers.kernel import KernelRidge
+from fspll.rectifiers.kernel import KernelRidge, distances_within
 
 
 def task(n=20, m=4, classes=3, seed=0):
@@ -120,3 +120,19 @@ def test_the_nearest_sample_of_a_new_one():
     _, nearest = regression.predict(new, regression.dual(shares))
     expected = (new.unsqueeze(1) - e).square().sum(dim=-1).min(dim=1).values
     assert (nearest * regression.reach).ravel().tolist() == pytest.approx(expected.tolist())
+
+
+def test_known_distances_change_nothing(monkeypatch):
+    e = torch.randn(30, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64) + 5
+    shares = torch.eye(3, dtype=e.dtype)[torch.arange(30) % 3]
+    square = distances_within(e)
+    assert torch.allclose(square, torch.cdist(e, e).square(), atol=1e-9)
+    seen = torch.arange(30) >= 6  # a part of the samples, as in a fold
+    plain, known = KernelRidge(e[seen]), KernelRidge(e[seen], square=square[seen][:, seen])
+    assert torch.allclose(plain.left_out(shares[seen]), known.left_out(shares[seen]))
+    dual = plain.dual(shares[seen])
+    found = known.predict(e[~seen], dual, square[~seen][:, seen])
+    for one, other in zip(plain.predict(e[~seen], dual), found, strict=True):
+        assert torch.allclose(one, other)
+    monkeypatch.setattr(module, "MOST_EXACT", 29)
+    assert distances_within(e) is None

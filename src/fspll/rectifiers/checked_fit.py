@@ -25,12 +25,7 @@ from fspll.rectifiers.held_out import (
     matched,
     replace_rows,
 )
-from fspll.rectifiers.kernel import (
-    KernelRidge,
-    distances_within,
-    tempering,
-    usual_distance,
-)
+from fspll.rectifiers.kernel import KernelRidge, distances_within, tempering, usual_distance
 from fspll.rectifiers.kernel_inference import class_probability, infer_with_kernel
 from fspll.rectifiers.label_models import EvenSets, LabelModel, label_models
 from fspll.rectifiers.model_choice import BestFit, best_fit
