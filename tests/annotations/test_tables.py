@@ -62,6 +62,7 @@ def test_one_label_per_cell_is_not_split(make, votes_of, content, understood):
     found = read_annotations(make("l.csv", content))
     assert votes_of(found) == CAKES
     assert found.summary == f"l.csv: 2 samples, 2 labels (Gâteau, crème, Tarte), {understood}"
+    assert repr(found) == f"Annotations({found.summary})"
 
 
 def test_several_labels_per_cell_of_an_annotator(make, votes_of):

@@ -112,6 +112,7 @@ def test_an_encoder_is_kept(tmp_path):
     new = np.array([[5.1, 400.0], [0.1, 400.0]])
     predicted = predict_samples(again, ["one", "other"], new)
     assert predicted.labels.tolist() == again.predict(new).tolist() == ["b", "a"]
+    assert repr(predicted).startswith("Predictions(2 samples, ")
     scaled = (new - X.mean(axis=0)) / X.std(axis=0)
     direct = again.estimator.decision_function(scaled)
     assert again.estimator.decision_function(again.embedding.encode(new)) == pytest.approx(direct)

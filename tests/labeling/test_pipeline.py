@@ -54,6 +54,7 @@ def test_vectors_with_sets(blobs):
     found = label((X, sets))
     assert found.labels.tolist() == LETTERS.tolist()
     assert found.names[3] == "row 3"
+    assert repr(found).startswith("Labeling(20 samples, 4 classes; ")
     direct = FsPLLClassifier(rectifier=AdaptiveRule(held_out=True)).fit(X, sets)
     np.testing.assert_array_equal(found.confidence, direct.confidence_.max(axis=1))
     ordered = np.sort(direct.confidence_, axis=1)

@@ -98,6 +98,9 @@ class Annotations:
         ]
         return (f"{self.source}: " if self.source else "") + ", ".join(parts)
 
+    def __repr__(self) -> str:
+        return f"Annotations({self.summary})"
+
     def take(self, rows: np.ndarray) -> Annotations:
         """Return some of the samples, with all classes kept."""
         rows = np.asarray(rows)

@@ -46,6 +46,13 @@ class Predictions:
     margin: np.ndarray
     unreadable: list[Unreadable]
 
+    def __repr__(self) -> str:
+        sure = int((self.confidence >= 0.9).sum())
+        return (
+            f"Predictions({counted(len(self.names), 'sample')}, {sure} of them at least 90% sure, "
+            f"{len(self.unreadable)} left out)"
+        )
+
 
 def predict_samples(
     classifier: FsPLLClassifier | BaselineModel,

@@ -327,6 +327,9 @@ class Labeling:
 
         return show_in_notebook(self)
 
+    def __repr__(self) -> str:
+        return f"Labeling({self})"
+
     def __str__(self) -> str:
         sure = int((self.confidence >= 0.9).sum())
         return (
