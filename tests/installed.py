@@ -97,8 +97,12 @@ def build(place: Path) -> tuple[Path, Path]:
 
 
 def tracked() -> list[str]:
-    """Return the files of the repository that tests may look at; none outside of a checkout."""
-    command = ["git", "ls-files", "src", "tests", "docs", "benchmarks", "results", "*.md"]
+    """Return the files of the repository that tests may look at; none outside of a checkout.
+
+    Networks of the reproduction are left out of the sdist: one command trains them again.
+    """
+    places = ["src", "tests", "docs", "benchmarks", "results", "*.md"]
+    command = ["git", "ls-files", *places, ":!results/*/networks/*"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     return done.stdout.splitlines()
 
