@@ -287,6 +287,18 @@ def test_errors_are_promised_alike_on_both_sides_of_the_handover(monkeypatch, mo
     assert abs(promised - (clf.predict(new) != new_y).mean()) < 0.015
 
 
+def test_what_is_held_out_judges_class_means_made_the_same_way(digits, monkeypatch):
+    """All 600 samples are too many for dense arrays; the 480 that a fold learns from are not."""
+    X, y = digits[0][:600], digits[1][:600]
+    mask = drawn_sets(y, 10, 2, np.random.default_rng(0))
+    found = []
+    for most in (10, 300_000):
+        monkeypatch.setattr("fspll.rectifiers.base.DENSE_ENTRIES", most)
+        found.append(FsPLLClassifier().fit(X, mask))
+    assert found[0].check_ == found[1].check_
+    assert np.array_equal(found[0].confidence_.data, found[1].confidence_.data)
+
+
 def test_samples_that_were_not_learned_from_are_labeled_as_well(digits, few_are_many):
     X, y = digits[0][:900], digits[1][:900]
     mask = drawn_sets(y, 10, 2, np.random.default_rng(0))

@@ -225,12 +225,17 @@ class Rectifier(ABC):
         return asdict(self)
 
 
-def resolve_neighbors(n_neighbors: int | str, observed: Observed) -> int:
-    """Return k: as given, or for "auto" one less than the samples per class that occurs."""
+def resolve_neighbors(
+    n_neighbors: int | str, observed: Observed, *, by_entries: bool = False
+) -> int:
+    """Return k: as given, or for "auto" one less than the samples per class that occurs.
+
+    Where samples are solved entry by entry, "auto" is :data:`MOST_NEIGHBORS` at most.
+    """
     if isinstance(n_neighbors, str):
         k = max(0, observed.samples_per_class() - 1)
-        large = is_large(observed.n_samples, observed.n_classes)
-        return min(k, MOST_NEIGHBORS) if large else k
+        many = by_entries or is_large(observed.n_samples, observed.n_classes)
+        return min(k, MOST_NEIGHBORS) if many else k
     return int(n_neighbors)
 
 

@@ -5,6 +5,7 @@ Shapes: n samples, l classes, m features, h held-out samples.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from fspll.candidates.observed import Observed
 from fspll.rectifiers.adaptive_model import AdaptiveModel, few_samples_model
+from fspll.rectifiers.base import Fitted
 from fspll.rectifiers.class_model import ClassModel, ManyClassModel
 from fspll.rectifiers.evidence import EvidenceRule
 from fspll.rectifiers.held_out import (
@@ -138,8 +140,11 @@ def fit_checked(
     embeddings, mask = embeddings.cpu(), mask.cpu()
     votes = None if votes is None else votes.cpu()
     present = mask.any(dim=0)
+    # Held-out samples judge class means that are inferred as those of all samples are: entry by
+    # entry, where the whole is too large for anything else and a part would not be.
+    fit = rule.fit if isinstance(means, ClassModel) else fit_by_entries(rule)
     by_means = torch.cat(
-        [means_without(rule, embeddings, mask, votes, held) for held in folds(len(mask))]
+        [means_without(fit, embeddings, mask, votes, held) for held in folds(len(mask))]
     )
     square = distances_within(embeddings)
     best = best_fit(embeddings, labels, present, by_means, square)
@@ -246,14 +251,23 @@ def posterior_shares(prior: Tensor, probability: Tensor, frequency: Tensor) -> T
     return joint / joint.sum(dim=-1, keepdim=True).clamp_min(_LEAST)
 
 
+def fit_by_entries(rule: EvidenceRule) -> Callable[[Tensor, Observed], Fitted]:
+    """Return what infers class means entry by entry, however few the samples (n, m) are."""
+    return lambda embeddings, observed: rule.fit_many(embeddings.numpy(), observed)
+
+
 def means_without(
-    rule: EvidenceRule, embeddings: Tensor, mask: Tensor, votes: Tensor | None, held: Tensor
+    fit: Callable[[Tensor, Observed], Fitted],
+    embeddings: Tensor,
+    mask: Tensor,
+    votes: Tensor | None,
+    held: Tensor,
 ) -> Tensor:
     """Log-probabilities of held-out samples by class means of the others, (h, l)."""
     seen = torch.ones(len(mask), dtype=torch.bool)
     seen[held] = False
     observed = Observed(mask[seen], None if votes is None else votes[seen])
-    part = rule.fit(embeddings[seen], observed)
+    part = fit(embeddings[seen], observed)
     return part.predict_proba(embeddings[held]).double().clamp_min(_LEAST).log()
 
 

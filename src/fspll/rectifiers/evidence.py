@@ -107,7 +107,7 @@ class EvidenceRule(Rectifier):
             embeddings,
             observed.sets(),
             votes=observed.candidate_votes(),
-            n_neighbors=resolve_neighbors(self.n_neighbors, observed),
+            n_neighbors=resolve_neighbors(self.n_neighbors, observed, by_entries=True),
             n_iterations=self.n_iterations,
             class_balance=bool(self.class_balance),
         )

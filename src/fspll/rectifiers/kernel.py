@@ -97,9 +97,12 @@ class KernelRidge:
         identity = torch.eye(feature.shape[-1], dtype=e.dtype, device=e.device)
         lower = torch.linalg.cholesky(feature.T @ feature + ridge * identity)
         # H = R R^T is the hat matrix, and R^T Q leads to the coefficients at the basis.
-        self._hat_root = torch.linalg.solve_triangular(lower, feature.T, upper=False).T
+        hat_root = torch.linalg.solve_triangular(lower, feature.T, upper=False).T
         self._to_dual = root @ torch.linalg.inv(lower).T
-        self._hat = self._hat_root.square().sum(dim=-1, keepdim=True).clamp_max(_CLOSEST)
+        self._hat = hat_root.square().sum(dim=-1, keepdim=True).clamp_max(_CLOSEST)
+        # Every round of an inference multiplies by it twice, which is most of the work. Nothing is
+        # inverted after this, so single precision costs no more than its rounding.
+        self._hat_root = hat_root.float()
 
     def _kernel(self, square: Tensor) -> Tensor:
         return torch.exp(-square / self.reach) + 1
@@ -109,7 +112,7 @@ class KernelRidge:
         shares = shares.to(self.center)
         if self.is_exact:
             return shares - (self._inverse @ shares) / self._diagonal
-        fitted = self._hat_root @ (self._hat_root.T @ shares)
+        fitted = self._hat_root @ self._projected(shares)
         return (fitted - self._hat * shares) / (1 - self._hat)
 
     def dual(self, shares: Tensor) -> Tensor:
@@ -117,7 +120,11 @@ class KernelRidge:
         shares = shares.to(self.center)
         if self.is_exact:
             return self._inverse @ shares
-        return self._to_dual @ (self._hat_root.T @ shares)
+        return self._to_dual @ self._projected(shares).to(shares)
+
+    def _projected(self, shares: Tensor) -> Tensor:
+        """Return R^T Q of the hat matrix R R^T, in single precision."""
+        return self._hat_root.T @ shares.to(self._hat_root)
 
     def predict(
         self, queries: Tensor, dual: Tensor, square: Tensor | None = None

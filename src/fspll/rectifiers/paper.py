@@ -101,7 +101,7 @@ class FsPLLRule(RestoresPrototypes, Rectifier):
 
     def fit_many(self, embeddings: np.ndarray, observed: Observed) -> Fitted:
         """Rectify many samples, entry by entry."""
-        k = resolve_neighbors(self.n_neighbors, observed)
+        k = resolve_neighbors(self.n_neighbors, observed, by_entries=True)
         prototypes, present, confidence = rectify_sparse(
             embeddings,
             observed.sets(),
