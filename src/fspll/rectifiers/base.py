@@ -224,6 +224,10 @@ class Rectifier(ABC):
         """Return the settings as JSON can hold them."""
         return asdict(self)
 
+    def seconds(self, n_samples: int, n_classes: int) -> float:
+        """Return roughly what a task costs, for the order of work and the time left."""
+        return 1e-3 + 5e-8 * n_samples**2
+
 
 def resolve_neighbors(
     n_neighbors: int | str, observed: Observed, *, by_entries: bool = False
