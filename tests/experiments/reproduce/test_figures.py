@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -134,6 +135,20 @@ def test_parameters_have_a_line_for_every_r():
     assert len(lines_with(by_k, [0.9] * 3)) == 2
     assert len(lines_with(by_weight, [0.9] * 2)) == 2
     assert {"r = 1", "r = 2"} <= set(texts(picture.figure))
+
+
+def test_parameters_of_two_methods_have_panels_and_limits_of_their_own():
+    conditions = [Condition(1, 10, 10, k) for k in (3, 9, 20)]
+    rows = [("FsPLL+", ""), ("FsPLL", "")]
+    outcome = grid("parameters", conditions, rows, dataset="photos")
+    low = [replace(cell, query=cell.query - 0.7) for cell in outcome.cells if cell.row == "FsPLL"]
+    high = [cell for cell in outcome.cells if cell.row == "FsPLL+"]
+    (picture,) = draw(replace(outcome, cells=(*low, *high)))
+    upper, lower = picture.figure.axes
+    assert upper.get_ylabel() == "accuracy of FsPLL"
+    assert lower.get_ylabel() == "accuracy of FsPLL+"
+    assert upper.get_ylim()[1] < lower.get_ylim()[0]
+    assert "FsPLL and FsPLL+" in picture.caption
 
 
 @pytest.mark.parametrize("experiment", ["omniglot", "mini-imagenet", "noise", "parameters"])

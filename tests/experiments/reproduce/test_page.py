@@ -179,7 +179,7 @@ def test_peaks_of_the_parameters(best, words):
         for k, mean in ((3, 0.6 if best == 3 else 0.4), (9, 0.5))
     )
     found = " ".join(findings(Outcome("parameters", "photos", "cpu", cells)))
-    assert f"The best k is {best} for r = 1" in found
+    assert f"The best k of FsPLL is {best} for r = 1" in found
     assert words in found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from fspll._common.words import spoken
 from fspll.experiments.reproduce.figure_style import (
     BY_R,
     FAINT,
@@ -302,7 +303,7 @@ def _noise(outcome: Outcome) -> list[Picture]:
 
 
 def _parameters(outcome: Outcome) -> list[Picture]:
-    """Draw accuracy against k and against lambda, one line per value of r."""
+    """Draw accuracy against k and against lambda, one line per value of r, methods below."""
     sweeps = [
         (outcome.swept(name), x)
         for name, x in (
@@ -313,36 +314,51 @@ def _parameters(outcome: Outcome) -> list[Picture]:
     sweeps = [(curves, x) for curves, x in sweeps if curves]
     if not sweeps:
         return []
-    figure = new_figure(4.4 * len(sweeps) + 0.3, 3.5)
-    panels = figure.subplots(1, len(sweeps), sharey=True, squeeze=False)[0]
-    several = len({(row, n, k) for curves, _ in sweeps for row, _, n, k in curves}) > 1
-    for axes, (curves, x) in zip(panels, sweeps, strict=True):
-        ends = []
-        for (row, r, n_way, n_shot), curve in curves.items():
-            color = BY_R.get(r, FAINT)
-            values = list(curve)
-            means = [summary.mean for summary in curve.values()]
-            errors = [half_width(summary) for summary in curve.values()]
-            axes.plot(values, means, color=color, marker="o", markersize=4, linewidth=1.5)
-            bands = zip(means, errors, strict=True)
-            low, high = zip(*((mean - e, mean + e) for mean, e in bands), strict=True)
-            axes.fill_between(values, low, high, color=color, alpha=0.15, linewidth=0)
-            name = f"r = {r}" + (f", {label(row)} {n_way}/{n_shot}" if several else "")
-            ends.append((means[-1], values[-1], name, color))
-            usual = best_n_neighbors(n_shot) if x.endswith("(k)") else BEST_MANIFOLD_WEIGHT
-            axes.axvline(usual, color=FAINT, linewidth=0.9, linestyle=":", zorder=1)
-        tidy(axes, "", x, "accuracy" if axes is panels[0] else "")
-        axes.set_ylim(*_limits(curves for curves, _ in sweeps))
-        label_ends(axes, [(end[0], end[2], end[3]) for end in ends], max(end[1] for end in ends))
-    curves = sweeps[0][0]
-    _, _, n_way, n_shot = next(iter(curves))
+    rows = in_order({key[0] for curves, _ in sweeps for key in curves})
+    shapes = {key[2:] for curves, _ in sweeps for key in curves}
+    figure = new_figure(4.4 * len(sweeps) + 0.3, 3.2 * len(rows) + 0.3)
+    grid = figure.subplots(len(rows), len(sweeps), sharex="col", sharey="row", squeeze=False)
+    for row, panels in zip(rows, grid, strict=True):
+        own = [
+            ({key: curve for key, curve in curves.items() if key[0] == row}, x)
+            for curves, x in sweeps
+        ]
+        limits = _limits(curves for curves, _ in own)
+        for axes, (curves, x) in zip(panels, own, strict=True):
+            usual = {best_n_neighbors(key[3]) for key in curves}
+            for value in usual if x.endswith("(k)") else {BEST_MANIFOLD_WEIGHT}:
+                axes.axvline(value, color=FAINT, linewidth=0.9, linestyle=":", zorder=1)
+            below = x if panels is grid[-1] else ""
+            tidy(axes, "", below, f"accuracy of {label(row)}" if axes is panels[0] else "")
+            axes.set_ylim(*limits)
+            _draw_sweep(axes, curves, several=len(shapes) > 1)
+    n_way, n_shot = min(shapes)
     title = f"{outcome.dataset}, {n_way}-way {n_shot}-shot"
-    add_title(figure, f"FsPLL on {title}")
+    names = spoken([label(row) for row in rows])
+    add_title(figure, f"{names} on {title}")
     caption = (
-        f"FsPLL's accuracy on {title} against k (λ = {BEST_MANIFOLD_WEIGHT:g}) and against λ "
+        f"Accuracy of {names} on {title} against k (λ = {BEST_MANIFOLD_WEIGHT:g}) and against λ "
         "(k = K2 − 1); bands: 95% intervals; dotted: the paper's choice."
     )
     return [Picture("curves", caption, figure)]
+
+
+def _draw_sweep(axes: Axes, curves: dict[Any, dict[float, Any]], *, several: bool) -> None:
+    """Draw the curves of a method, by row, r, N2 and K2; the latter are named where several are."""
+    ends = []
+    for (_, r, n_way, n_shot), curve in curves.items():
+        color = BY_R.get(r, FAINT)
+        values = list(curve)
+        means = [summary.mean for summary in curve.values()]
+        errors = [half_width(summary) for summary in curve.values()]
+        axes.plot(values, means, color=color, marker="o", markersize=4, linewidth=1.5)
+        bands = zip(means, errors, strict=True)
+        low, high = zip(*((mean - e, mean + e) for mean, e in bands), strict=True)
+        axes.fill_between(values, low, high, color=color, alpha=0.15, linewidth=0)
+        name = f"r = {r}" + (f", {n_way}/{n_shot}" if several else "")
+        ends.append((means[-1], values[-1], name, color))
+    if ends:
+        label_ends(axes, [(end[0], end[2], end[3]) for end in ends], max(end[1] for end in ends))
 
 
 def _limits(all_curves: Iterable[dict[Any, Any]]) -> tuple[float, float]:

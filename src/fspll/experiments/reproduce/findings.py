@@ -232,8 +232,8 @@ def _gains(outcome: Outcome) -> list[str]:
 def _peaks(outcome: Outcome) -> list[str]:
     found = []
     for name, letter in (("n_neighbors", "k"), ("manifold_weight", "λ")):
-        parts = []
-        for (_, r, _, n_shot), curve in outcome.swept(name).items():
+        by_row: dict[Row, list[str]] = {}
+        for (row, r, _, n_shot), curve in outcome.swept(name).items():
             best = max(curve, key=lambda value: curve[value].mean)
             usual = best_n_neighbors(n_shot) if letter == "k" else BEST_MANIFOLD_WEIGHT
             words = f"{best:g} for r = {r} ({share(curve[best].mean)}"
@@ -241,9 +241,11 @@ def _peaks(outcome: Outcome) -> list[str]:
                 words += ", the paper's choice"
             elif usual in curve:
                 words += f"; the paper's choice, {usual:g}, gives {share(curve[usual].mean)}"
-            parts.append(words + ")")
-        if parts:
-            found.append(f"The best {letter} is {', '.join(parts)}.")
+            by_row.setdefault(row, []).append(words + ")")
+        found += [
+            f"The best {letter} of {label(row)} is {', '.join(by_row[row])}."
+            for row in in_order(by_row)
+        ]
     return found
 
 
