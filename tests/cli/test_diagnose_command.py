@@ -35,7 +35,7 @@ def test_sets_alone(run, table):
     counts = "1 with 1, 7 with 2, 2 with 3"
     assert lines[1] == f"10 samples, 4 classes, 2.10 candidates per sample ({counts})"
     assert lines[2] == "1 of 4 classes have a sample with no other candidate"
-    assert lines[-1].startswith("for the share of labels that can be right at most, say which")
+    assert lines[-1].startswith("to compute the largest share of labels that can be right, say")
 
 
 def test_labels_that_may_be_the_same_are_noted_and_merged(run, tmp_path, table):

@@ -77,6 +77,7 @@ def test_two_checkpoints_and_p_values(run, tmp_path):
     )
     assert code == 0
     assert "signed-rank test against two:PN" in " ".join(output.split())
+    assert "\naccuracy: mean over tasks" in output  # what columns mean is not centered
     names = [row[0] + row[1] for row in lines(output)]
     assert names == ["one: PN", "one: FsPLL", "two: PN", "two: FsPLL"] * 2
     for row in lines(output):

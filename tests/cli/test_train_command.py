@@ -82,6 +82,13 @@ def test_maml_and_several_tasks_per_step(run, tmp_path):
     assert found.metadata["training"]["plan"]["regime"] == "maml+"
 
 
+def test_a_finished_run_says_that_nothing_was_left(run, tmp_path):
+    assert run("train", "--out", tmp_path, *SMALL)[0] == 0
+    code, output, errors = run("train", "--out", tmp_path, *SMALL)
+    assert (code, errors) == (0, "")
+    assert output == f"nothing left to do after 8 steps: {tmp_path / 'model.safetensors'}\n"
+
+
 def test_another_plan_is_refused_and_restart_helps(run, tmp_path):
     assert run("train", "--out", tmp_path, *SMALL)[0] == 0
     code, output, errors = run("train", "--out", tmp_path, *SMALL, "--seed", 1)

@@ -72,6 +72,19 @@ def test_a_table_of_vectors_gives_an_encoder_that_label_and_predict_take(run, tm
     assert len(output.splitlines()) == 61
 
 
+def test_a_column_of_candidates_of_another_name_can_be_said(run, tmp_path):
+    labels, vectors = write_table(tmp_path)
+    labels.write_text(labels.read_text().replace("sample,candidates", "sample,heading"))
+    options = ("train", "--encoder", "features", "--dataset", labels, "--features", vectors)
+    code, _, errors = run(*options, "--out", tmp_path / "run")
+    assert code == 2
+    assert errors.endswith("say which with --candidates ...")
+    code, output, errors = run(*options, "--candidates", "heading", "--out", tmp_path / "run")
+    assert (code, errors) == (0, "")
+    assert "60 samples, 6 labels" in output
+    assert "labels from 'heading'" in output
+
+
 def test_the_labels_file_of_an_earlier_result_will_do(run, tmp_path):
     labels, vectors = write_table(tmp_path)
     earlier = tmp_path / "earlier"
@@ -107,6 +120,11 @@ def test_an_earlier_model_is_replaced_on_request_only(run, tmp_path):
             "in many",
         ),
         (("--text", "x"), "--text is for adapting an encoder; name it with --encoder"),
+        (("--candidates", "x"), "--candidates is for adapting an encoder; name it with --encoder"),
+        (
+            (*ENCODER, "--candidates", "x"),
+            "--candidates is for a file of labels, but --dataset glyphs is not a file",
+        ),
         (
             (*ENCODER, "--text", "x"),
             "--text is for a file of labels, but --dataset glyphs is not a file",

@@ -358,7 +358,8 @@ def test_the_state_of_another_plan_is_refused(tmp_path, changes, message):
 def test_the_state_of_other_data_is_refused(tmp_path):
     train(DATA, PLAN, tmp_path)
     with pytest.raises(
-        CheckpointError, match=r"a run on .*144 images.*, not on .*'patterns': 168 images"
+        CheckpointError,
+        match=r"a run on patterns \(144 images.*\), not on patterns \(168 images.*\); ",
     ):
         train(patterns(7), PLAN, tmp_path)
 

@@ -22,7 +22,7 @@ _SHARED = {
     *("folder", "dataset", "root", "regime", "r", "p", "n_way", "n_shot", "n_tasks", "seed"),
     *("device", "restart"),
 }
-HEAD_ONLY = ("encoder", "images", "text", "features", "features_columns")
+HEAD_ONLY = ("encoder", "candidates", "images", "text", "features", "features_columns")
 
 
 def check_options(context: typer.Context, encoder: str | None) -> dict[str, Any]:
@@ -51,6 +51,7 @@ class Earlier:
 
     dataset: str
     root: Path | None = None
+    candidates: tuple[str, ...] = ()
     images: Path | None = None
     text: str | None = None
     features: Path | None = None
@@ -63,8 +64,8 @@ class Earlier:
         path = Path(self.dataset).expanduser()
         if path.is_file():
             return self._load_table(path, encoder, plan, device)
-        for name in ("images", "text", "features", "features_columns"):
-            if getattr(self, name) is not None:
+        for name in ("candidates", "images", "text", "features", "features_columns"):
+            if getattr(self, name) not in (None, ()):
                 raise InputError(
                     f"--{name.replace('_', '-')} is for a file of labels, but --dataset "
                     f"{self.dataset} is not a file"
@@ -109,6 +110,7 @@ class Earlier:
             )
         read = read_annotations(
             path,
+            candidates=self.candidates or None,
             text=self.text,
             features=self.features,
             features_columns=self.features_columns,
@@ -156,7 +158,7 @@ def adapt(
     before, after = (f"{one.inside:.1%}" for one in (head.unadapted, head.held_out))
     sentence = (
         f"on held-out classes, the likeliest class of a sample that was left out is among its "
-        f"candidates in {after} of cases (as the encoder is: {before})"
+        f"candidates in {after} of cases (with the encoder as it is: {before})"
     )
     if head.changes_nothing:
         sentence = "no head was better on held-out classes than the encoder as it is"

@@ -124,8 +124,8 @@ def diagnose(
         _after_encoding(found)
     else:
         out.print(
-            "for the share of labels that can be right at most, say which samples belong together "
-            "(--groups COLUMN), or give the samples (--images, --text, --features or "
+            "to compute the largest share of labels that can be right, say which samples belong "
+            "together (--groups COLUMN), or give the samples (--images, --text, --features or "
             "--features-columns)",
             soft_wrap=True,
         )

@@ -30,8 +30,8 @@ def evaluate(
     methods: str = typer.Option(
         "PN,FsPLL-nM,FsPLL,Evidence",
         help="Methods, separated by commas; also ceiling, and any rectifier or baseline by name: "
-        "PL-AGGD, PALOC, PL-ECOC, PL-LEAF, PL-KNN, PRODEN, CC, POP, or one that an installed "
-        "package adds.",
+        "adaptive (the default of fspll label), PL-AGGD, PALOC, PL-ECOC, PL-LEAF, PL-KNN, PRODEN, "
+        "CC, POP, or one that an installed package adds.",
     ),
     n_way: str = typer.Option("5,10,20,30", help="Classes per task (N2)."),
     n_shot: str = typer.Option("5,10", help="Support samples per class (K2)."),
@@ -118,6 +118,7 @@ def _table(rows: list[Row], data: str, against: str | None) -> Table:
         caption="accuracy: mean over tasks ± 95% interval; support: share of support samples whose "
         "label was found; ECE: calibration error of the queries' probabilities"
         + (f"; p: signed-rank test against {against}" if against else ""),
+        caption_justify="left",
         box=SIMPLE,
     )
     several = len({row.checkpoint for row in rows}) > 1

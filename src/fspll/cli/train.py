@@ -31,6 +31,9 @@ def train(
         help="Adapt this encoder instead of training a network: a name of: fspll models; features, "
         "for vectors; or the path of a checkpoint. --dataset may then be a file of labels, too.",
     ),
+    candidates: list[str] = typer.Option(
+        [], help="With --encoder and a file of labels: the column of candidates."
+    ),
     images: Path | None = typer.Option(
         None, help="With --encoder and a file of labels: the folder of the pictures."
     ),
@@ -90,7 +93,9 @@ def train(
         if encoder is not None:
             if ranks.count > 1:
                 raise InputError("--encoder takes one process: its head is computed in one step")
-            earlier = Earlier(dataset, root, images, text, features, features_columns)
+            earlier = Earlier(
+                dataset, root, tuple(candidates), images, text, features, features_columns
+            )
             adapt(context, given, earlier, encoder, folder, extra, device=device, restart=restart)
             return
 
@@ -152,14 +157,17 @@ def _run(
     from fspll.cli.progress import TrainingBar
     from fspll.metalearning.trainer import train as run
 
+    taken: list[int] = []
+    observers = [lambda report: taken.append(report.step), *observers]
     with TrainingBar(plan.total_steps) as bar:
         trained = run(data, plan, folder, observers=(bar.observe, *observers), **settings)
     if not trained.finished:
         step = f"step {trained.step} of {plan.total_steps}"
         err.print(f"stopped at {step}; run it again to go on", soft_wrap=True)
         raise typer.Exit(130)
+    begins = "trained for" if taken else "nothing left to do after"
     steps = counted(trained.step, "step")
-    out.print(f"trained for {steps}: {trained.model}", soft_wrap=True, markup=False)
+    out.print(f"{begins} {steps}: {trained.model}", soft_wrap=True, markup=False)
     if trained.best_epoch >= 0:
         out.print(f"best epoch {trained.best_epoch + 1}, held-out figure {trained.best_figure:.3f}")
 

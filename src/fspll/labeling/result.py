@@ -335,5 +335,5 @@ class Labeling:
         return (
             f"{counted(len(self), 'sample')}, {counted(len(self.classes), 'class', 'classes')}; "
             f"{self.expected_accuracy:.1%} of the labels are expected to be right, "
-            f"{sure} of them with at least 90%"
+            f"{sure} with a confidence of at least 90%"
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from fspll.datasets.base import ImageSet
 from fspll.metalearning.plan import TrainingPlan
 
 FORMAT = FileFormat("fspll-training", version=1, noun="a training state")
+_DATA = re.compile(r"ImageSet\('(.*)': (.*)\)")  # the repr that names the data of a run
 
 
 @dataclass
@@ -144,7 +146,8 @@ def _check_plan(path: Path, plan: TrainingPlan, data: ImageSet, metadata: dict[s
             )
     trained_on = metadata.get("data", repr(data))
     if trained_on != repr(data):
-        raise CheckpointError(f"{path} belongs to a run on {trained_on}, not on {data!r}; {advice}")
+        found, given = (_DATA.sub(r"\1 (\2)", str(text)) for text in (trained_on, repr(data)))
+        raise CheckpointError(f"{path} belongs to a run on {found}, not on {given}; {advice}")
 
 
 def _parameters(optimizer: torch.optim.Optimizer) -> list[nn.Parameter]:
