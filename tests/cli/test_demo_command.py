@@ -52,8 +52,8 @@ def test_the_demo_prints_its_table(run, tmp_path):
     assert len({row[2] for row in rows}) > 1
     lines = output.splitlines()
     place = next(i for i, line in enumerate(lines) if "labels per sample" in line and "PN" in line)
-    names = ["PN", "FsPLL-nM", "FsPLL", "Evidence"]
-    assert re.findall(r"PN|FsPLL-nM|FsPLL|Evidence", lines[place]) == names
+    names = ["PN", "FsPLL-nM", "FsPLL", "adaptive"]
+    assert re.findall(r"PN|FsPLL-nM|FsPLL|adaptive", lines[place]) == names
     # Right above, a line says what each column is.
     said = [re.match(r"(\S.*?)   *\S{2,} \S", line) for line in lines[place - 7 : place - 1]]
     assert [one and one[1] for one in said] == ["classes", "labels per sample", *names]

@@ -41,7 +41,7 @@ def model(folder, seed=0, architecture="conv4", **training):
 
 
 LINE = re.compile(
-    r"(\w+: )?(PN|FsPLL-nM|FsPLL|Evidence|MAML) +([\d.]+ ± [\d.]+) +([\d.]+) +([\d.]+)"
+    r"(\w+: )?(PN|FsPLL-nM|FsPLL|adaptive|MAML) +([\d.]+ ± [\d.]+) +([\d.]+) +([\d.]+)"
     r"(?: +([\d.]+))? *(\S*)"
 )
 

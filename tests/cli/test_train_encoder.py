@@ -50,7 +50,7 @@ def test_a_data_set_gives_a_checkpoint_that_evaluate_takes(run, tmp_path):
         *("--r", 1, "--tasks", 2),
     )
     assert (code, errors) == (0, "")
-    assert "Evidence" in output
+    assert "adaptive" in output
 
 
 def test_a_table_of_vectors_gives_an_encoder_that_label_and_predict_take(run, tmp_path):

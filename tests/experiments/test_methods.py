@@ -144,7 +144,10 @@ def test_the_size_of_the_parts_does_not_matter(monkeypatch, features, features_a
 
 
 def test_the_methods_are_the_papers():
-    assert method_names()[:6] == [*DEFAULT_METHODS, "MAML", "ceiling"]
+    names = ["PN", "FsPLL-nM", "FsPLL", "Evidence", "MAML", "ceiling"]
+    assert method_names()[:6] == names
+    assert set(DEFAULT_METHODS) <= set(method_names())
+    assert find_method(DEFAULT_METHODS[-1]).rectifier == FsPLLClassifier().make_rectifier()
     assert [find_method(name).name for name in method_names()] == method_names()
     assert find_method("PN").rectifier == EqualWeights("euclidean")
     assert find_method("FsPLL").rectifier == FsPLLRule("auto", 0.5, 10, "euclidean")

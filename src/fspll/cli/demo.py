@@ -30,8 +30,8 @@ _COLUMNS = {
     "FsPLL-nM": "the paper's method without its manifold term (nM): an example counts more for "
     "those of its labels whose mean is nearer",
     "FsPLL": "the paper's method with that term: the labels of similar examples count as well",
-    "Evidence": "this package's own, part of what fspll label does: similar examples share a "
-    "label, and no label goes to two groups of them",
+    "adaptive": "this package's own, as in fspll label: similar examples share a label, and no "
+    "label goes to two groups of them",
 }
 
 

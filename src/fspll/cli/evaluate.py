@@ -28,10 +28,10 @@ def evaluate(
     ),
     root: Root = None,
     methods: str = typer.Option(
-        "PN,FsPLL-nM,FsPLL,Evidence",
+        "PN,FsPLL-nM,FsPLL,adaptive",
         help="Methods, separated by commas; also ceiling, and any rectifier or baseline by name: "
-        "adaptive (the default of fspll label), PL-AGGD, PALOC, PL-ECOC, PL-LEAF, PL-KNN, PRODEN, "
-        "CC, POP, or one that an installed package adds.",
+        "Evidence (class means only), PL-AGGD, PALOC, PL-ECOC, PL-LEAF, PL-KNN, PRODEN, CC, POP, "
+        "or one that an installed package adds. adaptive is the default of fspll label.",
     ),
     n_way: str = typer.Option("5,10,20,30", help="Classes per task (N2)."),
     n_shot: str = typer.Option("5,10", help="Support samples per class (K2)."),

@@ -346,7 +346,7 @@ METHODS: Registry[Method] = Registry(
     },
 )
 """What ``fspll evaluate`` knows by name, beside rectifiers and baselines."""
-DEFAULT_METHODS = ("PN", "FsPLL-nM", "FsPLL", "Evidence")
+DEFAULT_METHODS = ("PN", "FsPLL-nM", "FsPLL", "adaptive")
 
 
 def method_names() -> list[str]:
