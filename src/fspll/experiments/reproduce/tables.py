@@ -136,7 +136,13 @@ def note(table: Table, outcome: Outcome, where: str = "in brackets") -> str:
     tasks = " or ".join(f"{n:,}" for n in table.n_tasks) or "no"
     words = f"Tasks of {outcome.dataset}, {tasks} per cell, profile {outcome.profile}: "
     words += "mean accuracy ± half-width of its 95% interval"
-    return words + (f", and {where} the paper's mean." if table.has_paper else ".")
+    words += f", and {where} the paper's mean." if table.has_paper else "."
+    if any(entry.best for group in table.groups for _, line in group for entry in line):
+        words += " Bold: the best of "
+        # Tables of parameters compare along a line, all others down a column.
+        words += "those that learn from the same labels" if table.corner else "its line"
+        words += ", our own rows aside." if table.corner else "."
+    return words
 
 
 def lay_out(outcome: Outcome) -> list[Table]:
