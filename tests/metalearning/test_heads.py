@@ -13,6 +13,7 @@ from fspll.metalearning import heads
 from fspll.metalearning.head_tasks import (
     Episode,
     HeadPlan,
+    suited_to,
     tasks_of_classes,
     tasks_of_sets,
 )
@@ -195,7 +196,7 @@ def test_true_labels_are_read_only_if_the_regime_says_so():
             "there are 5 classes to adapt an encoder to, but at least 6 are needed: two groups "
             "that are held out in turn",
         ),
-        (np.repeat(np.arange(8), 3), "n_shot + n_query = 4 but class 0 has 3 samples"),
+        (np.repeat(np.arange(8), 3), "n_shot = 4 but class 0 has 3 samples"),
     ],
 )
 def test_too_little_data(labels, message):
@@ -203,6 +204,26 @@ def test_too_little_data(labels, message):
     with pytest.raises(TaskError) as error:
         tasks_of_classes(x, labels, HeadPlan(n_way=3, n_shot=4))
     assert str(error.value).replace("class 7", "class 0") == message or message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "n_shot", "left_out"),
+    [
+        ([12] * 8, 10, 0),  # nothing to do
+        ([5] * 8, 5, 0),
+        ([3, 4, 12, 12, 12, 12, 12, 12, 12, 12], 10, 2),
+        ([3, 3, 3, 12, 12, 12, 12, 12], 3, 0),  # six classes are needed
+        ([1, 1, 2, 2, 2, 2, 2, 2], 2, 2),
+    ],
+)
+def test_classes_may_be_small_and_unequal(sizes, n_shot, left_out):
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    rows, plan = suited_to(labels, HeadPlan(r=(1,)))
+    assert plan == HeadPlan(r=(1,), n_shot=n_shot)
+    assert len(sizes) - len(np.unique(labels[rows])) == left_out
+    x = torch.randn(len(labels), 3, generator=torch.Generator().manual_seed(0))
+    groups = tasks_of_classes(x[rows], labels[rows], plan)
+    assert {len(e.rows) // e.candidates.shape[1] for g in groups for e in g} == {n_shot}
 
 
 def test_a_table_of_two_classes_is_too_little():
