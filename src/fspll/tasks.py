@@ -118,10 +118,11 @@ class TaskSource:
         present, starts = np.unique(labels[order], return_index=True)
         rows = np.split(order, starts[1:]) if len(present) else []
         needed = self.settings.n_shot + self.settings.n_query
+        names = "n_shot + n_query" if self.settings.n_query else "n_shot"
         for label, members in zip(present, rows, strict=True):
             if len(members) < needed:
                 raise TaskError(
-                    f"n_shot + n_query = {needed} but class {self._name(label)!r} has "
+                    f"{names} = {needed} but class {self._name(label)!r} has "
                     f"{counted(len(members), 'sample')}"
                 )
         if len(present) < self.settings.n_way:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -139,7 +140,7 @@ def test_an_earlier_model_is_replaced_on_request_only(run, tmp_path):
         ),
         (
             (*ENCODER, "--n-shot", 9),
-            "--n-shot + --n-query = 9 but class",
+            "--n-shot 9 but class",
         ),
     ],
 )
@@ -148,6 +149,26 @@ def test_what_is_refused(run, tmp_path, options, message):
     assert code == 2
     assert errors.startswith(f"error: {message}")
     assert not (tmp_path / "run").exists()
+
+
+def test_small_classes_make_smaller_tasks_unless_it_was_said_how_large(run, tmp_path, monkeypatch):
+    def unequal(split, **_):
+        data = load_glyphs(12, 8, split=split, size=28)
+        kept = np.arange(len(data)) >= 5  # of the first class, three are left
+        return replace(data, images=data.images[kept], labels=data.labels[kept])
+
+    monkeypatch.setattr(GLYPHS, "load", unequal)
+    code, _, errors = run(
+        *("train", *ENCODER, "--n-way", 4, "--tasks", 8, "--device", "cpu"),
+        *("--out", tmp_path / "run"),
+    )
+    assert code == 0
+    assert errors == (
+        "note: tasks take 8 samples per class, not 10\n"
+        "note: left out: 1 class with fewer than 8 samples"
+    )
+    found = load_embedding(tmp_path / "run" / "model.safetensors")
+    assert found.metadata["training"]["plan"]["n_shot"] == 8
 
 
 def test_a_file_has_no_true_labels(run, tmp_path):

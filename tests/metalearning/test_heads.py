@@ -10,7 +10,13 @@ from fspll._common.errors import InputError, TaskError
 from fspll.candidates import Candidates
 from fspll.embeddings import Whitening
 from fspll.metalearning import heads
-from fspll.metalearning.head_tasks import Episode, HeadPlan, tasks_of_classes, tasks_of_sets
+from fspll.metalearning.head_tasks import (
+    Episode,
+    HeadPlan,
+    suited_to,
+    tasks_of_classes,
+    tasks_of_sets,
+)
 from fspll.metalearning.heads import _decompose, _factors, _scatter, fit_head
 
 CLASSES, PER_CLASS, WIDTH = 16, 12, 5
@@ -59,6 +65,37 @@ def test_scatter_is_the_sum_over_samples_and_classes():
     found = _scatter(x, [episode])
     assert torch.allclose(found.within, expected, rtol=1e-3, atol=1e-2)
     assert torch.allclose(found.total, x.sum(0))
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e5])
+def test_scatter_does_not_depend_on_the_origin(offset):
+    x = samples()
+    confidence = torch.eye(CLASSES)[LABELS]
+    episode = Episode(torch.arange(len(x)), confidence.bool(), confidence)
+    near, far = (_scatter(rows, [episode]) for rows in (x, x + offset))
+    assert torch.allclose(near.within, far.within, rtol=1e-2, atol=1e-3 * float(near.within.max()))
+    assert torch.allclose(far.total / len(x), x.mean(0) + offset, rtol=1e-6)
+
+
+def test_features_far_from_the_origin_give_as_good_a_head():
+    plan = HeadPlan(n_way=6, n_shot=6, n_tasks=24)
+    found = [fit_head(x, tasks_of_classes(x, LABELS, plan)) for x in (samples(), samples() + 1e5)]
+    assert found[1].held_out.loss < found[0].held_out.loss + 0.05 < found[0].unadapted.loss
+
+
+def test_features_whose_squares_overflow_are_refused():
+    x = samples() * 1e17
+    plan = HeadPlan(n_way=6, n_shot=6, n_tasks=24)
+    with pytest.raises(InputError, match=r"the largest feature is .*e\+18, too large to take"):
+        fit_head(x, tasks_of_classes(x, LABELS, plan))
+    x = samples() * 1e12
+    assert fit_head(x, tasks_of_classes(x, LABELS, plan)).network(x).isfinite().all()
+
+
+def test_features_that_are_all_equal_are_refused():
+    x = torch.ones(len(LABELS), WIDTH)
+    with pytest.raises(InputError, match="all samples have the same features; they tell no class"):
+        fit_head(x, tasks_of_classes(x, LABELS, HeadPlan(n_way=4, n_shot=4, n_tasks=8)))
 
 
 def test_without_shrinkage_the_scatter_becomes_even():
@@ -159,7 +196,7 @@ def test_true_labels_are_read_only_if_the_regime_says_so():
             "there are 5 classes to adapt an encoder to, but at least 6 are needed: two groups "
             "that are held out in turn",
         ),
-        (np.repeat(np.arange(8), 3), "n_shot + n_query = 4 but class 0 has 3 samples"),
+        (np.repeat(np.arange(8), 3), "n_shot = 4 but class 0 has 3 samples"),
     ],
 )
 def test_too_little_data(labels, message):
@@ -167,6 +204,26 @@ def test_too_little_data(labels, message):
     with pytest.raises(TaskError) as error:
         tasks_of_classes(x, labels, HeadPlan(n_way=3, n_shot=4))
     assert str(error.value).replace("class 7", "class 0") == message or message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "n_shot", "left_out"),
+    [
+        ([12] * 8, 10, 0),  # nothing to do
+        ([5] * 8, 5, 0),
+        ([3, 4, 12, 12, 12, 12, 12, 12, 12, 12], 10, 2),
+        ([3, 3, 3, 12, 12, 12, 12, 12], 3, 0),  # six classes are needed
+        ([1, 1, 2, 2, 2, 2, 2, 2], 2, 2),
+    ],
+)
+def test_classes_may_be_small_and_unequal(sizes, n_shot, left_out):
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    rows, plan = suited_to(labels, HeadPlan(r=(1,)))
+    assert plan == HeadPlan(r=(1,), n_shot=n_shot)
+    assert len(sizes) - len(np.unique(labels[rows])) == left_out
+    x = torch.randn(len(labels), 3, generator=torch.Generator().manual_seed(0))
+    groups = tasks_of_classes(x[rows], labels[rows], plan)
+    assert {len(e.rows) // e.candidates.shape[1] for g in groups for e in g} == {n_shot}
 
 
 def test_a_table_of_two_classes_is_too_little():

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
@@ -45,6 +45,16 @@ def check_options(context: typer.Context, encoder: str | None) -> dict[str, Any]
     return given
 
 
+class Loaded(NamedTuple):
+    """What a head is fitted to: features of an encoder, tasks on them, and where they are from."""
+
+    encoder: Encoder | None
+    features: torch.Tensor
+    groups: list[list[Episode]]
+    name: str
+    plan: HeadPlan  # as it suits the data
+
+
 @dataclass(frozen=True)
 class Earlier:
     """The earlier data: a data set or folder of images by class, or a file of candidate sets."""
@@ -58,9 +68,9 @@ class Earlier:
     features_columns: str | None = None
 
     def load(
-        self, encoder: str, plan: HeadPlan, device: str, context: typer.Context
-    ) -> tuple[Encoder | None, torch.Tensor, list[list[Episode]], str]:
-        """Return the encoder, the features, the tasks and the name of the data."""
+        self, encoder: str, plan: HeadPlan, device: str, context: typer.Context, *, exact: bool
+    ) -> Loaded:
+        """Encode the data and draw tasks; ``exact`` ones have ``n_shot`` samples per class."""
         path = Path(self.dataset).expanduser()
         if path.is_file():
             return self._load_table(path, encoder, plan, device)
@@ -70,16 +80,19 @@ class Earlier:
                     f"--{name.replace('_', '-')} is for a file of labels, but --dataset "
                     f"{self.dataset} is not a file"
                 )
-        return self._load_classes(encoder, plan, device, context)
+        return self._load_classes(encoder, plan, device, context, exact)
 
     def _load_classes(
-        self, encoder: str, plan: HeadPlan, device: str, context: typer.Context
-    ) -> tuple[Encoder, torch.Tensor, list[list[Episode]], str]:
+        self, encoder: str, plan: HeadPlan, device: str, context: typer.Context, exact: bool
+    ) -> Loaded:
+        import numpy as np
+
         from fspll._common.progress import show_progress
+        from fspll._common.words import counted
         from fspll.datasets.registry import load_images
         from fspll.embeddings.features import embed_images
         from fspll.embeddings.registry import load_embedding
-        from fspll.metalearning.head_tasks import check_classes, tasks_of_classes
+        from fspll.metalearning.head_tasks import check_classes, suited_to, tasks_of_classes
 
         if encoder == "features":
             raise InputError("--encoder features needs a file of labels with vectors as --dataset")
@@ -88,15 +101,22 @@ class Earlier:
         if data.note:
             note(f"learning from {data.note}", context)
         families = data.class_families()
+        if not exact:
+            usable, suited = suited_to(data.labels, plan)
+            if suited.n_shot < plan.n_shot:
+                note(f"tasks take {suited.n_shot} samples per class, not {plan.n_shot}", context)
+            if not usable.all():
+                fewer = counted(len(np.unique(data.labels[~usable])), "class", "classes")
+                note(f"left out: {fewer} with fewer than {suited.n_shot} samples", context)
+                data = replace(data, images=data.images[usable], labels=data.labels[usable])
+            plan = suited
         check_classes(data.labels, plan, data.class_names, families)
         with show_progress("encoding") as progress:
             features = embed_images(base, data, progress)
         groups = tasks_of_classes(features, data.labels, plan, data.class_names, families)
-        return base, features, groups, data.name
+        return Loaded(base, features, groups, data.name, plan)
 
-    def _load_table(
-        self, path: Path, encoder: str, plan: HeadPlan, device: str
-    ) -> tuple[Encoder | None, torch.Tensor, list[list[Episode]], str]:
+    def _load_table(self, path: Path, encoder: str, plan: HeadPlan, device: str) -> Loaded:
         import torch
 
         from fspll._common.progress import show_progress
@@ -120,7 +140,8 @@ class Earlier:
         with show_progress("encoding") as progress:
             made = prepare(read, found, skip_bad=False, cache=True, progress=progress)
         features = torch.from_numpy(made.features).float()
-        return made.encoder, features, tasks_of_sets(features, read.candidates, plan), path.name
+        groups = tasks_of_sets(features, read.candidates, plan)
+        return Loaded(made.encoder, features, groups, path.name, plan)
 
 
 def adapt(
@@ -149,10 +170,17 @@ def adapt(
     plan = HeadPlan(r=r, **settings)
     check_target(folder, restart=restart)
     choose_device(device)
-    base, features, groups, data = earlier.load(encoder, plan, device, context)
+    found = earlier.load(encoder, plan, device, context, exact="n_shot" in given)
     with show_progress("adapting") as progress:
         adapted = adapt_encoder(
-            base, features, groups, plan, folder, data=data, restart=restart, progress=progress
+            found.encoder,
+            found.features,
+            found.groups,
+            found.plan,
+            folder,
+            data=found.name,
+            restart=restart,
+            progress=progress,
         )
     head = adapted.head
     before, after = (f"{one.inside:.1%}" for one in (head.unadapted, head.held_out))

@@ -6,7 +6,7 @@ Shapes: n samples, l classes, m features.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,7 +42,8 @@ class HeadPlan:
     Attributes
     ----------
     n_way, n_shot : int
-        Classes per task, at most: those of a group where it has fewer; samples per class.
+        Classes per task, at most: those of a group where it has fewer. Samples per class; see
+        :func:`suited_to` for classes that have fewer.
     r : tuple of int
         Extra labels of an ambiguous sample; task i takes the (i mod len)-th.
     p : float
@@ -117,6 +118,23 @@ def tasks_of_classes(
     return drawn
 
 
+def suited_to(labels: np.ndarray, plan: HeadPlan) -> tuple[np.ndarray, HeadPlan]:
+    """Return which samples tasks can be drawn from, bool (n,), and the plan for them.
+
+    Where classes have fewer samples than ``n_shot``, tasks take as many as half of the classes
+    have, and as many classes as two groups need. Classes that have fewer yet are left out.
+
+    >>> labels = np.repeat(np.arange(8), [2, 3, 5, 5, 5, 5, 6, 7])
+    >>> rows, plan = suited_to(labels, HeadPlan(n_shot=10, r=(1,)))
+    >>> plan.n_shot, np.unique(labels[rows]).tolist()
+    (5, [2, 3, 4, 5, 6, 7])
+    """
+    _, place, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    wanted = min(len(sizes), max((len(sizes) + 1) // 2, 2 * _least_classes(plan)))
+    n_shot = min(plan.n_shot, max(2, int(np.sort(sizes)[-wanted])))
+    return sizes[place] >= n_shot, replace(plan, n_shot=n_shot)
+
+
 def check_classes(
     labels: np.ndarray,
     plan: HeadPlan,
@@ -136,7 +154,7 @@ def _sources(
     """Return the rows of every group of classes, and where its tasks come from for every r."""
     r = (0,) if plan.precise else plan.r
     found = []
-    for classes in _groups_of_classes(labels, families, max(r) + 2, plan.seed):
+    for classes in _groups_of_classes(labels, families, _least_classes(plan), plan.seed):
         rows = np.flatnonzero(np.isin(labels, classes))
         n_way = min(plan.n_way, len(classes))
         shapes = [TaskSettings(n_way, plan.n_shot, 0, extra, plan.p) for extra in r]
@@ -144,6 +162,11 @@ def _sources(
             (rows, [TaskSource(labels[rows], one, plan.seed, class_names) for one in shapes])
         )
     return found
+
+
+def _least_classes(plan: HeadPlan) -> int:
+    """Return how many classes a group needs: candidates, and a label that is none."""
+    return (0 if plan.precise else max(plan.r)) + 2
 
 
 def tasks_of_sets(features: Tensor, candidates: Candidates, plan: HeadPlan) -> list[list[Episode]]:

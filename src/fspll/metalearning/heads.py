@@ -18,11 +18,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from fspll._common.errors import InputError
 from fspll._common.progress import Progress
+from fspll.candidates.estimators import largest_coordinate
 from fspll.embeddings.networks.whitening import Whitening
 from fspll.metalearning.head_tasks import Episode
 from fspll.metalearning.objectives import leave_one_out_log_probabilities, leave_one_out_support
@@ -38,6 +41,7 @@ _SHARPNESS = tuple(2.0 ** (k / 4) for k in range(33))  # in units of the inverse
 # validation classes of photos, six settings).
 MOST_FEATURES = 512
 _JUDGED = 25  # tasks per group of classes
+_FAR = 32  # length of the mean, in units of the spread around it, from which float32 would cancel
 
 
 class Judged(NamedTuple):
@@ -87,6 +91,7 @@ def fit_head(
     >>> fitted.held_out.loss < fitted.unadapted.loss
     True
     """
+    _check_features(features, sum(len(episode.rows) for group in groups for episode in group))
     features = features.to(torch.float32)
     width, total = features.shape[1], len(groups) * len(VARIANTS) + 1
     judged: dict[tuple[float, bool, float], Judged] = {}
@@ -121,6 +126,18 @@ def fit_head(
     return FittedHead(network.eval(), shrinkage, best, unadapted)
 
 
+def _check_features(features: Tensor, n_summed: int) -> None:
+    """Raise where all are equal, or where squares, summed over samples, overflow in float32."""
+    if bool((features == features[:1]).all()):
+        raise InputError("all samples have the same features; they tell no class from another")
+    largest = max(abs(float(end)) for end in features.aminmax())
+    if largest > largest_coordinate(features.shape[1] * n_summed, np.float32):
+        raise InputError(
+            f"the largest feature is {largest:.3g}, too large to take distances in float32; "
+            "multiply the features by a number that brings them closer to 1"
+        )
+
+
 class _Scatter(NamedTuple):
     """Sums over samples, which add up over groups of tasks."""
 
@@ -131,16 +148,23 @@ class _Scatter(NamedTuple):
 
 def _scatter(x: Tensor, group: Sequence[Episode]) -> _Scatter:
     """Sum up sum_ic Q_ic (x_i - p_c)(x_i - p_c)' = sum_i q_i x_i x_i' - sum_c M_c p_c p_c'."""
-    width = x.shape[1]
+    width, origin = x.shape[1], _origin(x)
     within, total, count = torch.zeros(width, width), torch.zeros(width), 0
     for episode in group:
-        rows, confidence = x[episode.rows], episode.confidence
+        rows, confidence = x[episode.rows] - origin, episode.confidence
         means, mass = class_prototypes(rows, confidence), confidence.sum(dim=0)
         within += (rows * confidence.sum(dim=1, keepdim=True)).T @ rows
         within -= (means * mass.unsqueeze(1)).T @ means
         total += rows.sum(dim=0)
         count += len(rows)
-    return _Scatter(within, total, count)
+    return _Scatter(within, total + count * origin, count)
+
+
+def _origin(x: Tensor) -> Tensor:
+    """Return the mean (m,) of vectors (n, m) far from the origin, whose squares would cancel."""
+    mean = x.mean(dim=0, dtype=torch.float64).to(x.dtype)
+    spread = (x - mean).square().sum(dim=1).mean().sqrt()
+    return mean if mean.norm() > _FAR * spread else torch.zeros_like(mean)
 
 
 def _decompose(parts: Sequence[_Scatter]) -> tuple[Tensor, Tensor, Tensor]:
