@@ -6,6 +6,7 @@ Figures are made without pyplot, which keeps them in global state and may ask fo
 from __future__ import annotations
 
 import io
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -36,6 +37,7 @@ _COLORS = {
     DEFAULT: INK,
     CEILING: FAINT,
 }
+_CHARACTERS = 10.5  # of a title, per inch
 BY_R = {1: "#0072B2", 2: "#E69F00", 3: "#009E73"}
 
 
@@ -84,13 +86,14 @@ def require_matplotlib() -> None:
         raise MissingPackageError("matplotlib", "plots", "drawing figures") from None
 
 
-def new_figure(width: float, height: float) -> Figure:
-    """Return an empty figure, its size in inches."""
+def new_figure(width: float, height: float, right: float = 1.0) -> Figure:
+    """Return an empty figure, its size in inches, drawn up to a share of its width."""
     require_matplotlib()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), layout="constrained", facecolor="white")
+    figure = Figure(figsize=(width, height), facecolor="white")
+    figure.set_layout_engine("constrained", rect=(0, 0, right, 1))
     FigureCanvasAgg(figure)
     return figure
 
@@ -157,8 +160,9 @@ def tidy(axes: Axes, title: str = "", x: str = "", y: str = "") -> None:
 
 
 def add_title(figure: Figure, words: str) -> None:
-    """Write what a figure shows above it, at its left edge."""
-    figure.suptitle(words, fontsize=11, x=0.01, ha="left", color=INK)
+    """Write what a figure shows above it, at its left edge, in as many lines as it takes."""
+    lines = textwrap.fill(words, int(_CHARACTERS * figure.get_figwidth()))
+    figure.suptitle(lines, fontsize=11, x=0.01, ha="left", color=INK)
 
 
 def add_legend(figure: Figure, shown: dict[str, Any], where: Any, n_columns: int = 1) -> None:

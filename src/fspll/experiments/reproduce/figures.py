@@ -316,7 +316,7 @@ def _parameters(outcome: Outcome) -> list[Picture]:
         return []
     rows = in_order({key[0] for curves, _ in sweeps for key in curves})
     shapes = {key[2:] for curves, _ in sweeps for key in curves}
-    figure = new_figure(4.4 * len(sweeps) + 0.3, 3.2 * len(rows) + 0.3)
+    figure = new_figure(4.4 * len(sweeps) + 0.3, 3.2 * len(rows) + 0.3, right=0.99)
     grid = figure.subplots(len(rows), len(sweeps), sharex="col", sharey="row", squeeze=False)
     for row, panels in zip(rows, grid, strict=True):
         own = [
@@ -328,7 +328,7 @@ def _parameters(outcome: Outcome) -> list[Picture]:
             usual = {best_n_neighbors(key[3]) for key in curves}
             for value in usual if x.endswith("(k)") else {BEST_MANIFOLD_WEIGHT}:
                 axes.axvline(value, color=FAINT, linewidth=0.9, linestyle=":", zorder=1)
-            below = x if panels is grid[-1] else ""
+            below = x if row == rows[-1] else ""
             tidy(axes, "", below, f"accuracy of {label(row)}" if axes is panels[0] else "")
             axes.set_ylim(*limits)
             _draw_sweep(axes, curves, several=len(shapes) > 1)

@@ -138,10 +138,9 @@ def note(table: Table, outcome: Outcome, where: str = "in brackets") -> str:
     words += "mean accuracy ± half-width of its 95% interval"
     words += f", and {where} the paper's mean." if table.has_paper else "."
     if any(entry.best for group in table.groups for _, line in group for entry in line):
-        words += " Bold: the best of "
         # Tables of parameters compare along a line, all others down a column.
-        words += "those that learn from the same labels" if table.corner else "its line"
-        words += ", our own rows aside." if table.corner else "."
+        words += " Bold: the best of "
+        words += "the rows that can be compared." if table.corner else "its line."
     return words
 
 
