@@ -86,12 +86,13 @@ def test_a_column_of_candidates_of_another_name_can_be_said(run, tmp_path):
     assert "labels from 'heading'" in output
 
 
-def test_the_labels_file_of_an_earlier_result_will_do(run, tmp_path):
+@pytest.mark.parametrize("name", ["earlier/labels.csv", "earlier"])
+def test_the_labels_of_an_earlier_result_will_do(run, tmp_path, name):
     labels, vectors = write_table(tmp_path)
     earlier = tmp_path / "earlier"
     assert run("label", labels, "--features", vectors, "--out", earlier)[0] == 0
     code, output, errors = run(
-        *("train", "--encoder", "features", "--dataset", earlier / "labels.csv"),
+        *("train", "--encoder", "features", "--dataset", tmp_path / name),
         *("--features", vectors, "--out", tmp_path / "run"),
     )
     assert (code, errors) == (0, "")

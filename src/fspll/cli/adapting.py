@@ -57,7 +57,10 @@ class Loaded(NamedTuple):
 
 @dataclass(frozen=True)
 class Earlier:
-    """The earlier data: a data set or folder of images by class, or a file of candidate sets."""
+    """The earlier data: a data set or folder of images by class, or a file of candidate sets.
+
+    A folder that ``fspll label`` wrote stands for its table of labels.
+    """
 
     dataset: str
     root: Path | None = None
@@ -71,7 +74,11 @@ class Earlier:
         self, encoder: str, plan: HeadPlan, device: str, context: typer.Context, *, exact: bool
     ) -> Loaded:
         """Encode the data and draw tasks; ``exact`` ones have ``n_shot`` samples per class."""
+        from fspll.labeling.folder import LABELS, is_result
+
         path = Path(self.dataset).expanduser()
+        if is_result(path):  # as other commands take the folder for what is in it
+            path = path / LABELS
         if path.is_file():
             return self._load_table(path, encoder, plan, device)
         for name in ("candidates", "images", "text", "features", "features_columns"):
