@@ -34,6 +34,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
+
 from fspll._common.errors import FsPLLError
 
 SECONDS, WAIT = 5, 60  # of the processor; on the clock, for what sleeps
@@ -205,6 +207,8 @@ def serve(
     name: str, reader: Reader, seed: int, cases: range, folder: Path, at: Any, findings: Any
 ) -> None:
     """Try cases until one ends the process."""
+    # A forked process has none of its parent's threads, and OpenMP would wait for them for ever.
+    torch.set_num_threads(1)
     faulthandler.disable()  # the parent reports crashes
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # libraries write there
