@@ -78,6 +78,16 @@ def test_the_ceiling_is_no_competitor():
     assert best_settings(grid, "fspll default") == (1, 1)
 
 
+def test_methods_are_not_compared_where_a_parameter_is_varied():
+    figures = np.linspace(0.4, 0.5, 5), np.linspace(0.6, 0.7, 5)
+    for condition, n in ((Condition(1, 10, 10), 1), (Condition(1, 10, 10, 3), 0)):
+        cells = tuple(
+            Cell(row, "", condition, query, query)
+            for row, query in zip(("FsPLL", "FsPLL+"), figures, strict=True)
+        )
+        assert len(compare(Outcome("parameters", "photos", "cpu", cells), "FsPLL")) == n
+
+
 def test_distance_to_the_paper():
     # In print: .591 and .708.
     grid = outcome(cell("FsPLL", A, 0.691), cell("FsPLL", B, 0.688), cell("fspll default", A, 0.9))

@@ -92,7 +92,8 @@ def compare(outcome: Outcome, row: str, features: str = "") -> tuple[Comparison,
 
     Where one of two rows solved fewer tasks, they are compared on those that both solved. Rows on
     features of a frozen encoder are compared with those on the same features and with the same
-    method on the other ones, all other rows with one another.
+    method on the other ones, all other rows with one another. Where k or lambda is varied, methods
+    are not what is compared.
     """
     cells, found = outcome.measured, []
     frozen = features in PHOTO_FEATURES
@@ -107,7 +108,7 @@ def compare(outcome: Outcome, row: str, features: str = "") -> tuple[Comparison,
             continue
         for condition in outcome.conditions():
             mine, its = cells.get(((row, features), condition)), cells.get((other, condition))
-            if mine is None or its is None:
+            if mine is None or its is None or condition.is_varied:
                 continue
             shared = min(len(mine.query), len(its.query))
             a, b = mine.query[:shared], its.query[:shared]
