@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -162,7 +164,10 @@ def test_written_lists(text, items):
 def test_a_list_nested_too_deeply_is_none_of_labels():
     """Up to Python 3.12 it cannot be parsed; from 3.13 on its items are no labels."""
     items = written_list("[" * 5000 + "]" * 5000)
-    assert items is None or [type(item) for item in items] == [list]
+    if sys.version_info < (3, 13):
+        assert items is None
+    else:
+        assert [type(item) for item in items] == [list]
 
 
 LABEL = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
